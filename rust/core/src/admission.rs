@@ -1,0 +1,62 @@
+//! Which times are taken: not too late, not from the future.
+
+use crate::settings::Settings;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The gate's clock, and what was turned away by it.
+#[derive(Clone, Debug)]
+pub(crate) struct Admission {
+    /// The largest time taken so far; the smallest number before the first.
+    pub(crate) clock: i64,
+    lateness: i64,
+    max_future: Option<i64>,
+    /// No time up to here is from the future. The wall clock is only read for times beyond it.
+    latest: i64,
+    pub(crate) late: u64,
+    pub(crate) future: u64,
+    pub(crate) invalid: u64,
+}
+
+impl Admission {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            clock: i64::MIN,
+            lateness: settings.lateness,
+            max_future: settings.max_future,
+            latest: settings.max_future.map_or(i64::MAX, |_| i64::MIN),
+            late: 0,
+            future: 0,
+            invalid: 0,
+        }
+    }
+
+    /// Decides about one time, moves the clock, counts what it turns away.
+    #[inline(always)]
+    pub(crate) fn admit(&mut self, time: i64, valid: bool) -> bool {
+        if !valid || time == i64::MIN {
+            self.invalid += 1;
+            return false;
+        }
+        if time > self.latest && self.is_future(time) {
+            self.future += 1;
+            return false;
+        }
+        if time >= self.clock {
+            self.clock = time;
+        } else if time < self.clock.saturating_sub(self.lateness) {
+            self.late += 1;
+            return false;
+        }
+        true
+    }
+
+    #[cold]
+    fn is_future(&mut self, time: i64) -> bool {
+        let Some(max_future) = self.max_future else { return false };
+        // A wall clock before 1970 or past 2262 is broken: then nothing is taken for now.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let now = i64::try_from(now).unwrap_or(0);
+        self.latest = now.saturating_add(max_future);
+        time > self.latest
+    }
+}

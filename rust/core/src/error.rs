@@ -1,0 +1,43 @@
+//! Everything that can go wrong, in words for the person who has to mend it. No word of the data.
+
+use std::io;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{parameter}: {rule}, got {got}")]
+    Setting { parameter: &'static str, rule: String, got: String },
+
+    #[error("times, users and attributes must have one length, got {times}, {users} and {attributes}")]
+    Lengths { times: usize, users: usize, attributes: usize },
+
+    #[error("the operating system gave no random bytes for a key")]
+    NoRandomness,
+
+    #[error("memory could not be had from the operating system: {0}")]
+    Memory(io::Error),
+
+    #[error("snapshot: {0}")]
+    Snapshot(#[from] SnapshotError),
+}
+
+/// Why a snapshot is refused. Nothing of it is used then.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    #[error("the file is not a zveil snapshot; check the path")]
+    Foreign,
+
+    #[error(
+        "the file has format {found}, this version reads format {known}; \
+         restore it with the version of zveil that wrote it"
+    )]
+    Version { found: u16, known: u16 },
+
+    #[error("the file was written with another key; give the key of the gate that wrote it")]
+    Key,
+
+    #[error("the file is cut off or was altered; restore an older snapshot or start a new gate")]
+    Damaged,
+
+    #[error("could not {step} the file: {source}")]
+    Io { step: &'static str, source: io::Error },
+}

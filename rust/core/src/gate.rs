@@ -1,0 +1,250 @@
+//! The gate: one decision for each observation, at the moment it arrives.
+
+use crate::admission::Admission;
+use crate::column::{Role, Value};
+use crate::crowd::Rules;
+use crate::error::Error;
+use crate::expiry::Epochs;
+use crate::key::{ABOVE_LEVELS, Hasher, MISSING_LEVEL, Secret};
+use crate::settings::{MOST_LEVELS, Rule, Settings, check_z};
+use crate::shard::{Holdings, Shard};
+use crate::slab::Entry;
+use crate::table::Key;
+
+/// Exact z-anonymity over a stream, in O(z) memory for each attribute.
+///
+/// An observation (time, user, attribute) is released if at least z distinct users, its own among
+/// them, showed the attribute within the window, and veiled otherwise:
+///
+/// ```text
+///   clock - window                          clock = the attribute's largest time
+/// --------|------------------------------------|------> time
+///         ^ counts (the window is closed)      ^ counts
+/// ```
+///
+/// ```
+/// # use zveil_core::{Gate, Secret, Settings, Value};
+/// # fn main() -> Result<(), zveil_core::Error> {
+/// let mut gate = Gate::new(Settings::new(2, 60), Secret::random()?)?;
+/// let page = Value::Text(b"example.org");
+/// assert!(!gate.observe(0, Some(Value::Text(b"ada")), Some(page)));
+/// assert!(gate.observe(60, Some(Value::Text(b"bob")), Some(page)));
+/// assert!(!gate.observe(121, Some(Value::Text(b"bob")), Some(page)));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Gate {
+    pub(crate) settings: Settings,
+    pub(crate) secret: Secret,
+    pub(crate) hasher: Hasher,
+    pub(crate) rules: Rules,
+    pub(crate) epochs: Epochs,
+    pub(crate) admission: Admission,
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) observed: u64,
+    pub(crate) released: u64,
+    pub(crate) refused_before: u64,
+}
+
+/// What a gate has done and holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub observed: u64,
+    pub released: u64,
+    pub late: u64,
+    pub future: u64,
+    pub invalid: u64,
+    pub refused: u64,
+    pub attributes: u64,
+    pub entries: u64,
+    pub bytes: u64,
+    /// The gate's clock; `None` before the first observation.
+    pub clock: Option<i64>,
+}
+
+impl Gate {
+    pub fn new(settings: Settings, secret: Secret) -> Result<Self, Error> {
+        settings.check()?;
+        let limit = settings.memory_limit.map(|limit| limit / settings.threads);
+        let shards = (0..settings.threads).map(|_| Shard::new(limit)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            hasher: Hasher::new(&secret),
+            rules: Rules::new(settings.z, settings.z_max, settings.window),
+            epochs: Epochs::new(settings.window, settings.lateness),
+            admission: Admission::new(&settings),
+            shards,
+            settings,
+            secret,
+            observed: 0,
+            released: 0,
+            refused_before: 0,
+        })
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Sets z anew, on every attribute at once.
+    pub fn set_z(&mut self, z: usize) -> Result<(), Error> {
+        check_z(z, self.settings.z_max)?;
+        if z > self.settings.z {
+            for shard in &mut self.shards {
+                shard.void_certificates();
+            }
+        }
+        self.settings.z = z;
+        self.rules = Rules::new(z, self.settings.z_max, self.settings.window);
+        Ok(())
+    }
+
+    /// Decides one observation. A missing user, attribute or time (the smallest number) is veiled.
+    pub fn observe(&mut self, time: i64, user: Option<Value>, attribute: Option<Value>) -> bool {
+        let attribute = attribute.and_then(|value| self.hasher.block(value, Role::Attribute));
+        let user = user.and_then(|value| self.hasher.block(value, Role::User));
+        self.observed += 1;
+        let (Some(attribute), Some(user)) = (attribute, user) else {
+            self.admission.admit(time, false);
+            return false;
+        };
+        let before = self.admission.clock;
+        if !self.admission.admit(time, true) {
+            return false;
+        }
+        let hash = self.hasher.attribute(attribute);
+        let key = Key::new(hash, hash);
+        let released = self.count(key, user, time);
+        self.released += u64::from(released);
+        self.reclaim(before, key);
+        released
+    }
+
+    /// Decides one observation with several levels, coarsest first, and says which is released.
+    pub fn observe_levels(
+        &mut self,
+        time: i64,
+        user: Option<Value>,
+        levels: &[Option<Value>],
+    ) -> Result<Option<usize>, Error> {
+        check_levels(levels.len())?;
+        let user = user.and_then(|value| self.hasher.block(value, Role::User));
+        let blocks: Vec<Option<u128>> = levels
+            .iter()
+            .map(|level| level.and_then(|value| self.hasher.block(value, Role::Attribute)))
+            .collect();
+        self.observed += 1;
+        let (Some(user), true) = (user, blocks.iter().any(Option::is_some)) else {
+            self.admission.admit(time, false);
+            return Ok(None);
+        };
+        let before = self.admission.clock;
+        if !self.admission.admit(time, true) {
+            return Ok(None);
+        }
+        let mut above = ABOVE_LEVELS;
+        let mut hashes = Vec::with_capacity(blocks.len());
+        for block in &blocks {
+            let mut hash = [block.unwrap_or(MISSING_LEVEL)];
+            self.hasher.attributes(&mut hash, Some(&[above]));
+            above = hash[0];
+            hashes.push(above);
+        }
+        let rule = self.settings.rule;
+        let released = walk(rule, blocks.len(), |level| {
+            blocks[level].is_some_and(|_| {
+                self.count(Key::new(hashes[level], hashes[0]), user, time)
+            })
+        });
+        self.released += u64::from(released.is_some());
+        self.reclaim(before, Key::new(hashes[0], hashes[0]));
+        Ok(released)
+    }
+
+    fn count(&mut self, key: Key, user: u128, time: i64) -> bool {
+        let entry = Entry { user: self.hasher.user(user, key.hash), time };
+        let epoch = self.epochs.at(self.admission.clock) as u32;
+        let shard = key.shard(self.shards.len());
+        self.shards[shard].observe(key, entry, epoch, &self.rules)
+    }
+
+    /// Lets the hand of one shard move, by the clock as it stood before this observation.
+    fn reclaim(&mut self, clock: i64, key: Key) {
+        let shard = key.shard(self.shards.len());
+        self.shards[shard].reclaim(self.epochs.at(clock), 1);
+    }
+
+    /// Hashes a value once that is going to come many times, such as a dictionary's.
+    pub fn prepare(&self, value: Value, role: Role) -> Option<Value<'static>> {
+        self.hasher.block(value, role).map(Value::Prepared)
+    }
+
+    /// Erases one user from every attribute and says how many they were in.
+    ///
+    /// Of each of these attributes the other z_max - 1 users seen last remain, at least as many as
+    /// are in the window if they are fewer. Its clock becomes the newest of their times.
+    pub fn forget(&mut self, user: Value) -> usize {
+        let Some(user) = self.hasher.block(user, Role::User) else { return 0 };
+        let Self { shards, hasher, rules, .. } = self;
+        shards.iter_mut().map(|shard| shard.forget(|hash| hasher.user(user, hash), rules)).sum()
+    }
+
+    /// Counts attributes and entries one by one: for a look now and then, not for each event.
+    pub fn stats(&self) -> Stats {
+        let mut sum = Holdings::default();
+        let mut refused = self.refused_before;
+        for shard in &self.shards {
+            let part = shard.holdings();
+            sum.attributes += part.attributes;
+            sum.entries += part.entries;
+            sum.bytes += part.bytes;
+            refused += shard.refused;
+        }
+        Stats {
+            observed: self.observed,
+            released: self.released,
+            late: self.admission.late,
+            future: self.admission.future,
+            invalid: self.admission.invalid,
+            refused,
+            attributes: sum.attributes as u64,
+            entries: sum.entries as u64,
+            bytes: sum.bytes as u64,
+            clock: Some(self.admission.clock).filter(|clock| *clock != i64::MIN),
+        }
+    }
+}
+
+pub(crate) fn check_levels(levels: usize) -> Result<(), Error> {
+    if (1..=MOST_LEVELS).contains(&levels) {
+        return Ok(());
+    }
+    let rule = format!("expected 1 to {MOST_LEVELS} levels, coarsest first");
+    Err(Error::Setting { parameter: "levels", rule, got: levels.to_string() })
+}
+
+/// Goes through the levels as the rule has it; `count` counts the user at a level and says whether
+/// z users are there.
+#[inline(always)]
+pub(crate) fn walk(
+    rule: Rule,
+    levels: usize,
+    mut count: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    match rule {
+        Rule::FallThrough => (0..levels).rev().find(|level| count(*level)),
+        Rule::Fixed(level) => Some(usize::from(level)).filter(|level| *level < levels && count(*level)),
+        Rule::Authors => {
+            let mut finest = None;
+            for level in 0..levels {
+                if count(level) {
+                    finest = Some(level);
+                }
+            }
+            finest
+        }
+    }
+}

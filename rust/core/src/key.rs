@@ -1,0 +1,492 @@
+//! Secrets and keyed hashing: what stands in the state instead of users and values.
+//!
+//! # The hash
+//! A value becomes a 128-bit *block*, and a block is encrypted with ten AES rounds under round keys
+//! of its own (drawn independently, one set for attributes and one for users):
+//!
+//! ```text
+//! integer, float, bool     block = (the 64-bit word, its kind)            no hashing needed, injective
+//! text, bytes              block = chain(16-byte pieces) ^ (length, kind)
+//! chain                    s = R4(s ^ piece), R4 = four AES rounds under five secret keys
+//! attribute                h = E_attribute(block)                          128 bits
+//! level of a hierarchy     h = E_attribute(block ^ h of the level above)   the whole path counts
+//! user in an attribute     e = low 64 bits of E_user(block ^ (0, the attribute's stored 64 bits))
+//! ```
+//!
+//! Four AES rounds with independent keys map two different inputs to a given difference with
+//! probability at most 2^-113, so nobody who lacks the keys can make two texts collide, and ten
+//! rounds hide the rest. `e` depends on the attribute: without the keys, the entries of one person
+//! under two attributes have nothing in common.
+//!
+//! # Two attributes taken for one
+//! could release too early, so it must be less likely than 1e-6 in 1e12 observations with 10M
+//! attributes live. A slot stores 64 + 22 bits of `h` of its own (and 8 more that the levels of one
+//! observation share). Each observation is compared with at most all 1e7 live attributes:
+//!
+//! ```text
+//! plain attributes      1e12 * 1e7 / 2^94 = 5.0e-10
+//! three levels      3 * 1e12 * 1e7 / 2^86 = 3.9e-7
+//! ```
+//!
+//! Two users taken for one inside an attribute (64 bits) make a crowd look smaller: that only veils.
+
+use crate::column::{Column, Role, Value};
+use crate::error::Error;
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// The one secret of a gate. Everything else is derived from it, for one purpose each.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A fresh one from the operating system.
+    pub fn random() -> Result<Self, Error> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
+        Ok(Self(bytes))
+    }
+
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Key material for one purpose; other purposes tell nothing about it.
+    pub(crate) fn derive<const N: usize>(&self, purpose: &str) -> [u8; N] {
+        let mut out = [0; N];
+        let kdf = Hkdf::<Sha256>::new(Some(b"zveil"), &self.0);
+        // HKDF-SHA256 gives up to 8,160 bytes, and N is a constant far below that.
+        if kdf.expand(purpose.as_bytes(), &mut out).is_err() {
+            unreachable!("{N} bytes are within what HKDF-SHA256 gives");
+        }
+        out
+    }
+}
+
+const ROUNDS: usize = 10;
+const CHAIN: usize = 4;
+
+/// Ten AES rounds under independent round keys.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+struct Cipher([u128; ROUNDS + 1]);
+
+/// Turns values into the bits that the state may hold.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Hasher {
+    attribute: Cipher,
+    user: Cipher,
+    chain: [u128; CHAIN + 1],
+    hardware: bool,
+}
+
+/// One AES round (SubBytes, ShiftRows, MixColumns, AddRoundKey) by whatever the machine has.
+trait Rounds {
+    fn round(block: u128, key: u128) -> u128;
+}
+
+struct Portable;
+
+impl Rounds for Portable {
+    fn round(block: u128, key: u128) -> u128 {
+        let mut state = block.to_le_bytes().into();
+        aes::hazmat::cipher_round(&mut state, &key.to_le_bytes().into());
+        u128::from_le_bytes(state.into())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+struct Hardware;
+
+#[cfg(target_arch = "x86_64")]
+impl Rounds for Hardware {
+    #[inline(always)]
+    fn round(block: u128, key: u128) -> u128 {
+        use core::arch::x86_64::{__m128i, _mm_aesenc_si128};
+        // SAFETY: u128 and __m128i are sixteen plain bytes, and `Hardware` is only named in
+        // functions that are called after the CPU was asked for AES (`Hasher::hardware`).
+        unsafe {
+            core::mem::transmute::<__m128i, u128>(_mm_aesenc_si128(
+                core::mem::transmute::<u128, __m128i>(block),
+                core::mem::transmute::<u128, __m128i>(key),
+            ))
+        }
+    }
+}
+
+impl Cipher {
+    fn new(material: &[u8; 16 * (ROUNDS + 1)]) -> Self {
+        Self(words(material))
+    }
+
+    #[inline(always)]
+    fn encrypt<R: Rounds>(&self, block: u128) -> u128 {
+        let mut state = block ^ self.0[0];
+        for key in &self.0[1..] {
+            state = R::round(state, *key);
+        }
+        state
+    }
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> [u128; N] {
+    let mut out = [0; N];
+    for (word, piece) in out.iter_mut().zip(bytes.chunks_exact(16)) {
+        *word = read16(piece);
+    }
+    out
+}
+
+/// Runs a generic body with the machine's AES instructions where it has them.
+macro_rules! dispatch {
+    ($self:ident, $body:ident :: <$($kind:ident),*> ( $($arg:expr),* )) => {{
+        #[cfg(target_arch = "x86_64")]
+        if $self.hardware {
+            // SAFETY: `hardware` is only true where the CPU said that it has AES.
+            return unsafe { accelerated::$body::<$($kind),*>($self, $($arg),*) };
+        }
+        $self.$body::<Portable, $($kind),*>($($arg),*)
+    }};
+}
+
+impl Hasher {
+    pub(crate) fn new(secret: &Secret) -> Self {
+        let mut chain = secret.derive::<{ 16 * (CHAIN + 1) }>("hash: chain");
+        let mut attribute = secret.derive("hash: attribute");
+        let mut user = secret.derive("hash: user");
+        let hasher = Self {
+            attribute: Cipher::new(&attribute),
+            user: Cipher::new(&user),
+            chain: words(&chain),
+            hardware: has_aes(),
+        };
+        chain.zeroize();
+        attribute.zeroize();
+        user.zeroize();
+        hasher
+    }
+
+    /// The blocks of rows `start..start + out.len()`; `valid` loses the rows that hold none.
+    pub(crate) fn blocks<C: Column + ?Sized>(
+        &self,
+        column: &C,
+        role: Role,
+        start: usize,
+        out: &mut [u128],
+        valid: &mut [bool],
+    ) {
+        dispatch!(self, column_blocks::<C>(column, role, start, out, valid))
+    }
+
+    pub(crate) fn block(&self, value: Value<'_>, role: Role) -> Option<u128> {
+        dispatch!(self, one_block::<>(value, role))
+    }
+
+    /// Attribute blocks become attribute hashes; `above` are the hashes of the level above.
+    pub(crate) fn attributes(&self, blocks: &mut [u128], above: Option<&[u128]>) {
+        dispatch!(self, attribute_hashes::<>(blocks, above))
+    }
+
+    /// User blocks become the entries that stand under the given attributes.
+    pub(crate) fn users(&self, blocks: &[u128], attributes: &[u128], out: &mut [u64]) {
+        dispatch!(self, user_entries::<>(blocks, attributes, out))
+    }
+
+    pub(crate) fn attribute(&self, block: u128) -> u128 {
+        let mut hash = [block];
+        self.attributes(&mut hash, None);
+        hash[0]
+    }
+
+    pub(crate) fn user(&self, block: u128, attribute_high: u64) -> u64 {
+        let mut entry = [0];
+        self.users(&[block], &[u128::from(attribute_high) << 64], &mut entry);
+        entry[0]
+    }
+
+    #[inline(always)]
+    fn column_blocks<R: Rounds, C: Column + ?Sized>(
+        &self,
+        column: &C,
+        role: Role,
+        start: usize,
+        out: &mut [u128],
+        valid: &mut [bool],
+    ) {
+        for (offset, (block, valid)) in out.iter_mut().zip(valid).enumerate() {
+            let value = column.value(start + offset);
+            match value.and_then(|value| self.one_block::<R>(value, role)) {
+                Some(found) => *block = found,
+                None => {
+                    *block = 0;
+                    *valid = false;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn one_block<R: Rounds>(&self, value: Value<'_>, role: Role) -> Option<u128> {
+        let value = match role {
+            Role::Attribute => value,
+            Role::User => value.as_user()?,
+        };
+        Some(match value {
+            Value::Integer(word) => block(word as u64, Kind::Integer),
+            Value::Unsigned(word) => match i64::try_from(word) {
+                Ok(word) => block(word as u64, Kind::Integer),
+                Err(_) => block(word, Kind::Unsigned),
+            },
+            Value::Float(number) if number.is_nan() => return None,
+            // Adding zero turns -0.0 into 0.0: a reader sees one number.
+            Value::Float(number) => block((number + 0.0).to_bits(), Kind::Float),
+            Value::Bool(truth) => block(u64::from(truth), Kind::Bool),
+            Value::Text(bytes) => self.chain::<R>(bytes) ^ block(bytes.len() as u64, Kind::Text),
+            Value::Bytes(bytes) => self.chain::<R>(bytes) ^ block(bytes.len() as u64, Kind::Bytes),
+            Value::Digits(bytes) => {
+                self.chain::<R>(bytes) ^ block(bytes.len() as u64, Kind::Digits)
+            }
+            Value::Prepared(block) => block,
+        })
+    }
+
+    /// The pieces may overlap: with the length in the block, they still spell only one text.
+    #[inline(always)]
+    fn chain<R: Rounds>(&self, bytes: &[u8]) -> u128 {
+        let n = bytes.len();
+        let mut state = 0;
+        if n > 16 {
+            let mut rest = bytes;
+            while rest.len() > 16 {
+                state = self.absorb::<R>(state, read16(&rest[..16]));
+                rest = &rest[16..];
+            }
+            self.absorb::<R>(state, read16(&bytes[n - 16..]))
+        } else if n >= 8 {
+            let (low, high) = (read8(&bytes[..8]), read8(&bytes[n - 8..]));
+            self.absorb::<R>(state, u128::from(low) | u128::from(high) << 64)
+        } else if n >= 4 {
+            let (low, high) = (read4(&bytes[..4]), read4(&bytes[n - 4..]));
+            self.absorb::<R>(state, u128::from(low) | u128::from(high) << 64)
+        } else {
+            for (place, byte) in bytes.iter().enumerate() {
+                state |= u128::from(*byte) << (8 * place);
+            }
+            self.absorb::<R>(0, state)
+        }
+    }
+
+    #[inline(always)]
+    fn absorb<R: Rounds>(&self, state: u128, piece: u128) -> u128 {
+        let mut state = state ^ piece ^ self.chain[0];
+        for key in &self.chain[1..] {
+            state = R::round(state, *key);
+        }
+        state
+    }
+
+    #[inline(always)]
+    fn attribute_hashes<R: Rounds>(&self, blocks: &mut [u128], above: Option<&[u128]>) {
+        match above {
+            None => {
+                for block in blocks {
+                    *block = self.attribute.encrypt::<R>(*block);
+                }
+            }
+            Some(above) => {
+                for (block, above) in blocks.iter_mut().zip(above) {
+                    *block = self.attribute.encrypt::<R>(*block ^ above);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn user_entries<R: Rounds>(&self, blocks: &[u128], attributes: &[u128], out: &mut [u64]) {
+        const HIGH: u128 = (u64::MAX as u128) << 64;
+        for ((block, attribute), entry) in blocks.iter().zip(attributes).zip(out) {
+            *entry = self.user.encrypt::<R>(*block ^ (*attribute & HIGH)) as u64;
+        }
+    }
+}
+
+/// The same bodies, compiled for CPUs with AES instructions.
+#[cfg(target_arch = "x86_64")]
+mod accelerated {
+    use super::{Column, Hardware, Hasher, Role, Value};
+
+    #[target_feature(enable = "aes")]
+    pub(super) fn column_blocks<C: Column + ?Sized>(
+        hasher: &Hasher,
+        column: &C,
+        role: Role,
+        start: usize,
+        out: &mut [u128],
+        valid: &mut [bool],
+    ) {
+        hasher.column_blocks::<Hardware, C>(column, role, start, out, valid);
+    }
+
+    #[target_feature(enable = "aes")]
+    pub(super) fn one_block(hasher: &Hasher, value: Value<'_>, role: Role) -> Option<u128> {
+        hasher.one_block::<Hardware>(value, role)
+    }
+
+    #[target_feature(enable = "aes")]
+    pub(super) fn attribute_hashes(hasher: &Hasher, blocks: &mut [u128], above: Option<&[u128]>) {
+        hasher.attribute_hashes::<Hardware>(blocks, above);
+    }
+
+    #[target_feature(enable = "aes")]
+    pub(super) fn user_entries(
+        hasher: &Hasher,
+        blocks: &[u128],
+        attributes: &[u128],
+        out: &mut [u64],
+    ) {
+        hasher.user_entries::<Hardware>(blocks, attributes, out);
+    }
+}
+
+fn has_aes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("aes");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Integer = 1,
+    Unsigned,
+    Float,
+    Bool,
+    Text,
+    Bytes,
+    Digits,
+}
+
+/// What stands above the coarsest level: keeps levels apart from plain attributes.
+pub(crate) const ABOVE_LEVELS: u128 = 1 << 127;
+
+/// What a missing level adds to the path of the levels below it.
+pub(crate) const MISSING_LEVEL: u128 = 0;
+
+#[inline(always)]
+fn block(word: u64, kind: Kind) -> u128 {
+    u128::from(word) | (kind as u128) << 64
+}
+
+#[inline(always)]
+fn read16(bytes: &[u8]) -> u128 {
+    u128::from(read8(&bytes[..8])) | u128::from(read8(&bytes[8..16])) << 64
+}
+
+#[inline(always)]
+fn read8(bytes: &[u8]) -> u64 {
+    u64::from(read4(&bytes[..4])) | u64::from(read4(&bytes[4..8])) << 32
+}
+
+#[inline(always)]
+fn read4(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn hasher() -> Hasher {
+        Hasher::new(&Secret::new([7; 32]))
+    }
+
+    #[test]
+    fn the_portable_way_gives_the_same_bits() {
+        let fast = hasher();
+        let mut slow = hasher();
+        slow.hardware = false;
+        let text: Vec<u8> = (0..100).collect();
+        for n in 0..text.len() {
+            for role in [Role::Attribute, Role::User] {
+                let (a, b) = (Value::Text(&text[..n]), Value::Integer(n as i64 - 50));
+                assert_eq!(fast.block(a, role), slow.block(a, role));
+                assert_eq!(fast.block(b, role), slow.block(b, role));
+                let block = fast.block(a, role).unwrap_or_default();
+                assert_eq!(fast.attribute(block), slow.attribute(block));
+                assert_eq!(fast.user(block, 9), slow.user(block, 9));
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_lengths_and_levels_are_told_apart() {
+        let hasher = hasher();
+        let mut seen = HashSet::new();
+        let zeros = [0u8; 40];
+        for n in 0..=40 {
+            for value in [Value::Text(&zeros[..n]), Value::Bytes(&zeros[..n])] {
+                assert!(seen.insert(hasher.block(value, Role::Attribute)));
+            }
+        }
+        for value in [
+            Value::Integer(1),
+            Value::Text(b"1"),
+            Value::Bytes(b"1"),
+            Value::Float(1.0),
+            Value::Bool(true),
+            Value::Unsigned(u64::MAX),
+            Value::Integer(-1),
+            Value::Digits(b"1"),
+        ] {
+            let block = hasher.block(value, Role::Attribute).unwrap_or_default();
+            assert!(seen.insert(Some(block)));
+            let mut level = [block];
+            hasher.attributes(&mut level, Some(&[ABOVE_LEVELS]));
+            assert_ne!(level[0], hasher.attribute(block));
+        }
+    }
+
+    #[test]
+    fn one_user_has_one_form() {
+        let hasher = hasher();
+        let form = |value: Value<'_>| hasher.block(value, Role::User);
+        let seven = form(Value::Integer(7));
+        assert!(seven.is_some());
+        for same in [
+            Value::Text(b"7"),
+            Value::Bytes(b"7"),
+            Value::Unsigned(7),
+            Value::Float(7.0),
+        ] {
+            assert_eq!(form(same), seven);
+        }
+        for other in [Value::Text(b"07"), Value::Text(b"+7"), Value::Text(b"7 ")] {
+            assert_ne!(form(other), seven);
+        }
+        assert_eq!(form(Value::Text(b"-0")), form(Value::Bytes(b"-0")));
+        assert_ne!(form(Value::Text(b"-0")), form(Value::Integer(0)));
+        for none in [Value::Float(7.5), Value::Float(f64::NAN), Value::Bool(true)] {
+            assert_eq!(form(none), None);
+        }
+        let limits = [i64::MIN, i64::MAX, 0, -1];
+        for limit in limits {
+            let text = limit.to_string();
+            assert_eq!(form(Value::Text(text.as_bytes())), form(Value::Integer(limit)));
+        }
+        let text = u64::MAX.to_string();
+        assert_eq!(form(Value::Text(text.as_bytes())), form(Value::Unsigned(u64::MAX)));
+    }
+
+    #[test]
+    fn entries_of_one_user_differ_between_attributes() {
+        let hasher = hasher();
+        let user = hasher.block(Value::Integer(1), Role::User).unwrap_or_default();
+        let entries: HashSet<u64> = (0..1000).map(|high| hasher.user(user, high)).collect();
+        assert_eq!(entries.len(), 1000);
+    }
+}

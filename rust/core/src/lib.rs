@@ -1,0 +1,36 @@
+//! Exact, zero-delay z-anonymity for streams of (time, user, attribute).
+//!
+//! An observation is released at once if at least z distinct users showed its attribute within the
+//! past window, and veiled otherwise. [`Gate`] decides; everything about z, windows, crowds, time
+//! and memory is behind it. It keeps keyed hashes only, never a user or a value.
+//!
+//! The way of an observation through the modules:
+//!
+//! ```text
+//! column ─→ key ─→ admission ─→ shard: table ─→ crowd ─→ released or veiled
+//! values    hashes  clock             attribute  users    (batch: many of them at a time)
+//! ```
+//!
+//! Beside it: `slab` and `memory` (where crowds live), `expiry` (when they go), `snapshot`.
+
+mod admission;
+mod batch;
+mod column;
+mod crowd;
+mod error;
+mod expiry;
+mod gate;
+mod key;
+mod memory;
+mod settings;
+mod shard;
+mod slab;
+mod snapshot;
+mod table;
+
+pub use batch::VEILED;
+pub use column::{Blocks, Column, Role, Value};
+pub use error::{Error, SnapshotError};
+pub use gate::{Gate, Stats};
+pub use key::Secret;
+pub use settings::{LARGEST_Z, MOST_LEVELS, MOST_THREADS, Rule, Settings};

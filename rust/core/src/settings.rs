@@ -1,0 +1,96 @@
+//! What a gate is told at its start.
+
+use crate::error::Error;
+use crate::shard::SMALLEST_SHARD;
+use crate::slab::LARGEST;
+
+/// How the levels of one observation are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A level counts the users whose observation was veiled at every finer level.
+    FallThrough,
+    /// One level, chosen beforehand for all; the others are not looked at. 0 is the coarsest.
+    Fixed(u8),
+    /// Every level counts everyone. As the authors' program does it; see the limits in the docs.
+    Authors,
+}
+
+/// Times are nanoseconds; the smallest 64-bit number is no time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub z: usize,
+    /// The largest z that may be set later: so many users are kept for each attribute.
+    pub z_max: usize,
+    pub window: i64,
+    pub lateness: i64,
+    /// How far past the wall clock a time may be.
+    pub max_future: Option<i64>,
+    pub rule: Rule,
+    pub memory_limit: Option<usize>,
+    pub threads: usize,
+}
+
+/// Most levels of one observation.
+pub const MOST_LEVELS: usize = 32;
+
+/// Most threads, and so shards: the selector of a shard has 8 bits.
+pub const MOST_THREADS: usize = 64;
+
+/// Largest z_max: a block of 2.5 times as many entries is the largest there is.
+pub const LARGEST_Z: usize = LARGEST / 5 * 2;
+
+impl Settings {
+    pub fn new(z: usize, window: i64) -> Self {
+        Self {
+            z,
+            z_max: z,
+            window,
+            lateness: window,
+            max_future: Some(86_400_000_000_000),
+            rule: Rule::FallThrough,
+            memory_limit: None,
+            threads: 1,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_z(self.z, self.z_max)?;
+        in_range("z_max", "at least z and at most", self.z_max, self.z, LARGEST_Z)?;
+        in_range("window", "nanoseconds from 0 to", self.window, 0, i64::MAX)?;
+        in_range("lateness", "nanoseconds from 0 to", self.lateness, 0, i64::MAX)?;
+        in_range("max_future", "nanoseconds from 0 to", self.max_future.unwrap_or(0), 0, i64::MAX)?;
+        in_range("threads", "from 1 to", self.threads, 1, MOST_THREADS)?;
+        if let Rule::Fixed(level) = self.rule {
+            in_range("fixed_level", "from 0 to", usize::from(level), 0, MOST_LEVELS - 1)?;
+        }
+        if let Some(limit) = self.memory_limit {
+            let least = SMALLEST_SHARD * self.threads;
+            if limit < least {
+                return Err(Error::Setting {
+                    parameter: "memory_limit",
+                    rule: format!("at least {least} bytes (4 MiB for each thread)"),
+                    got: limit.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn check_z(z: usize, z_max: usize) -> Result<(), Error> {
+    in_range("z", "from 1 to z_max, here", z, 1, z_max)
+}
+
+fn in_range<T: PartialOrd + ToString>(
+    parameter: &'static str,
+    rule: &str,
+    got: T,
+    least: T,
+    most: T,
+) -> Result<(), Error> {
+    if least <= got && got <= most {
+        return Ok(());
+    }
+    let rule = format!("expected {rule} {}", most.to_string());
+    Err(Error::Setting { parameter, rule, got: got.to_string() })
+}

@@ -1,0 +1,443 @@
+//! The table of attributes: open addressing, linear probing, 32 bytes a slot.
+//!
+//! The position of a slot is the high bits of its hash, and runs never wrap: there is some slack
+//! behind the last position instead. So the table is in the order of the hashes up to the length of
+//! a run, and growing it is a sequential copy that can be done a few slots at a time:
+//!
+//! ```text
+//! leaving   . . . . . . . | x x . x . x x     keys at or behind the frontier are still here
+//! current   x . x x . . x . x . . . . . .     keys before it have moved here
+//!                         ^ frontier, always just behind an empty slot
+//! ```
+//!
+//! No observation waits for more than a short stretch of that copy. Idle slots are found by a hand
+//! that goes round the table as the clock moves.
+
+use crate::memory::{Budget, Pages, Plain, prefetch};
+use crate::slab::{Block, Entry};
+
+/// Slots behind the last position. At a load of 0.6 a run longer than this has a chance of 1e-12 to
+/// end there; the new attribute is then veiled, as in a full table.
+const SLACK: usize = 256;
+const SMALLEST: u32 = 10;
+const LARGEST: u32 = 40;
+
+/// The two low bits of `check` say what a slot holds.
+const STATE: u32 = 0b11;
+const SINGLE: u32 = 1;
+const CROWD: u32 = 2;
+
+/// One attribute.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Slot {
+    pub(crate) hash: u64,
+    check: u32,
+    /// When it was last touched, counted as in `expiry`.
+    pub(crate) epoch: u32,
+    a: u64,
+    b: u64,
+}
+
+// SAFETY: plain integers, 32 bytes without padding.
+unsafe impl Plain for Slot {}
+
+/// What a slot says about its users.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Held {
+    Nobody,
+    /// A single user, inline.
+    Single(Entry),
+    Crowd(Crowd),
+}
+
+/// Several users, in a block of the slab.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crowd {
+    pub(crate) block: Block,
+    pub(crate) len: usize,
+    /// Each entry is of another user.
+    pub(crate) distinct: bool,
+    /// Up to this time, z users are known to be in the window.
+    pub(crate) certificate: i64,
+}
+
+/// An attribute as the table knows it: the bits that tell it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) hash: u64,
+    /// Selector of the shard (8 bits), check (22 bits), two zero bits where a slot has its state.
+    pub(crate) check: u32,
+}
+
+impl Key {
+    /// The selector comes from the coarsest level, so that all levels share a shard.
+    #[inline(always)]
+    pub(crate) fn new(hash: u128, coarsest: u128) -> Self {
+        let selector = (coarsest as u32) & 0xFF00_0000;
+        let check = (hash as u32) & 0x00FF_FFFC;
+        Self { hash: (hash >> 64) as u64, check: selector | check }
+    }
+
+    #[inline(always)]
+    pub(crate) fn shard(self, shards: usize) -> usize {
+        (self.check >> 24) as usize * shards / 256
+    }
+}
+
+impl Slot {
+    fn is_empty(&self) -> bool {
+        self.check & STATE == 0
+    }
+
+    #[inline(always)]
+    fn is(&self, key: Key) -> bool {
+        self.hash == key.hash && self.check & !STATE == key.check
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key { hash: self.hash, check: self.check & !STATE }
+    }
+
+    #[inline(always)]
+    pub(crate) fn held(&self) -> Held {
+        match self.check & STATE {
+            SINGLE => Held::Single(Entry { user: self.a, time: self.b as i64 }),
+            CROWD => {
+                let shape = (self.b >> 32) as u32;
+                Held::Crowd(Crowd {
+                    block: Block { class: (shape >> 26) as u8, number: self.b as u32 },
+                    len: (shape & 0x01FF_FFFF) as usize,
+                    distinct: shape & 0x0200_0000 != 0,
+                    certificate: self.a as i64,
+                })
+            }
+            _ => Held::Nobody,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn hold_single(&mut self, entry: Entry) {
+        self.check = self.check & !STATE | SINGLE;
+        self.a = entry.user;
+        self.b = entry.time as u64;
+    }
+
+    #[inline(always)]
+    pub(crate) fn hold_crowd(&mut self, crowd: Crowd) {
+        let distinct = u32::from(crowd.distinct) << 25;
+        let shape = u32::from(crowd.block.class) << 26 | distinct | crowd.len as u32;
+        self.check = self.check & !STATE | CROWD;
+        self.a = crowd.certificate as u64;
+        self.b = u64::from(shape) << 32 | u64::from(crowd.block.number);
+    }
+}
+
+struct Slots {
+    slots: Pages<Slot>,
+    bits: u32,
+}
+
+/// Where a slot is: which array, which index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    leaving: bool,
+    index: usize,
+}
+
+pub(crate) enum Found {
+    Taken(Place),
+    Free(Place),
+    /// The run has reached the end of the slack.
+    Nowhere,
+}
+
+pub(crate) struct Table {
+    current: Slots,
+    leaving: Option<(Slots, usize)>,
+    live: usize,
+    hand: usize,
+}
+
+impl Slots {
+    fn new(bits: u32, budget: &mut Budget) -> Option<Self> {
+        Some(Self { slots: budget.pages((1 << bits) + SLACK)?, bits })
+    }
+
+    #[inline(always)]
+    fn home(&self, hash: u64) -> usize {
+        (hash >> (64 - self.bits)) as usize
+    }
+
+    #[inline(always)]
+    fn find(&self, key: Key) -> Result<usize, Option<usize>> {
+        let home = self.home(key.hash);
+        for (step, slot) in self.slots[home..].iter().enumerate() {
+            if slot.is(key) {
+                return Ok(home + step);
+            }
+            if slot.is_empty() {
+                return Err(Some(home + step));
+            }
+        }
+        Err(None)
+    }
+
+    /// Takes a slot out and closes the gap, so that no run is cut in two.
+    fn remove(&mut self, index: usize) {
+        let bits = self.bits;
+        let mut gap = index;
+        let mut next = index + 1;
+        while let Some(slot) = self.slots.get(next).copied() {
+            if slot.is_empty() {
+                break;
+            }
+            if (slot.hash >> (64 - bits)) as usize <= gap {
+                self.slots[gap] = slot;
+                gap = next;
+            }
+            next += 1;
+        }
+        self.slots[gap] = Slot::default();
+    }
+}
+
+impl Table {
+    pub(crate) fn new(budget: &mut Budget) -> Option<Self> {
+        let current = Slots::new(SMALLEST, budget)?;
+        Some(Self { current, leaving: None, live: 0, hand: 0 })
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn positions(&self) -> usize {
+        1 << self.current.bits
+    }
+
+    #[inline(always)]
+    pub(crate) fn find(&self, key: Key) -> Found {
+        let (slots, leaving) = match &self.leaving {
+            Some((slots, frontier)) if slots.home(key.hash) >= *frontier => (slots, true),
+            _ => (&self.current, false),
+        };
+        match slots.find(key) {
+            Ok(index) => Found::Taken(Place { leaving, index }),
+            Err(Some(index)) => Found::Free(Place { leaving, index }),
+            Err(None) => Found::Nowhere,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot(&mut self, place: Place) -> &mut Slot {
+        match &mut self.leaving {
+            Some((slots, _)) if place.leaving => &mut slots.slots[place.index],
+            _ => &mut self.current.slots[place.index],
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, key: Key) {
+        prefetch(&self.current.slots[self.current.home(key.hash)]);
+    }
+
+    /// The crowd of a key, where it is found within a few steps; for fetching its block ahead.
+    #[inline(always)]
+    pub(crate) fn glance(&self, key: Key) -> Option<Crowd> {
+        let home = self.current.home(key.hash);
+        let slot = self.current.slots[home..].iter().take(4).find(|slot| slot.is(key))?;
+        match slot.held() {
+            Held::Crowd(crowd) => Some(crowd),
+            _ => None,
+        }
+    }
+
+    /// Makes sure that one more attribute has room; false where the memory limit forbids it.
+    pub(crate) fn make_room(&mut self, budget: &mut Budget) -> bool {
+        if self.leaving.is_some() {
+            // A table of n slots is through after n / 32 new attributes, and the new one has room
+            // for half of n: it never fills up meanwhile.
+            self.migrate(32, budget);
+        }
+        if (self.live + 1) * 5 <= self.positions() * 3 {
+            return true;
+        }
+        self.leaving.is_none() && self.resize(self.current.bits + 1, budget)
+    }
+
+    /// Puts a new attribute into the free place that `find` gave after `make_room`.
+    pub(crate) fn insert(&mut self, place: Place, key: Key, epoch: u32, entry: Entry) {
+        let slot = self.slot(place);
+        *slot = Slot { hash: key.hash, check: key.check, epoch, a: 0, b: 0 };
+        slot.hold_single(entry);
+        self.live += 1;
+    }
+
+    fn resize(&mut self, bits: u32, budget: &mut Budget) -> bool {
+        if !(SMALLEST..=LARGEST).contains(&bits) {
+            return false;
+        }
+        let Some(slots) = Slots::new(bits, budget) else { return false };
+        let old = std::mem::replace(&mut self.current, slots);
+        self.leaving = Some((old, 0));
+        self.hand = 0;
+        true
+    }
+
+    /// Moves at least `steps` slots of the leaving table, and on to the end of a run.
+    fn migrate(&mut self, steps: usize, budget: &mut Budget) {
+        let Some((mut old, frontier)) = self.leaving.take() else { return };
+        let mut index = frontier;
+        while let Some(slot) = old.slots.get(index).copied() {
+            index += 1;
+            if slot.is_empty() {
+                if index - frontier >= steps {
+                    self.leaving = Some((old, index));
+                    return;
+                }
+                continue;
+            }
+            old.slots[index - 1] = Slot::default();
+            match self.current.find(slot.key()) {
+                Err(Some(free)) => self.current.slots[free] = slot,
+                // No room in the slack: the attribute is forgotten, which only veils.
+                _ => self.live -= 1,
+            }
+        }
+        budget.free(old.slots);
+    }
+
+    /// Lets the hand pass `steps` slots, taking out those that `idle` names.
+    pub(crate) fn sweep(
+        &mut self,
+        steps: usize,
+        budget: &mut Budget,
+        mut idle: impl FnMut(&Slot, &mut Budget) -> bool,
+    ) {
+        if self.leaving.is_some() {
+            self.migrate(steps, budget);
+            return;
+        }
+        for _ in 0..steps {
+            let Some(slot) = self.current.slots.get(self.hand) else {
+                self.hand = 0;
+                self.shrink(budget);
+                return;
+            };
+            if !slot.is_empty() && idle(slot, budget) {
+                // The gap may have been closed with a slot that is idle too: look again.
+                self.current.remove(self.hand);
+                self.live -= 1;
+            } else {
+                self.hand += 1;
+            }
+        }
+    }
+
+    fn shrink(&mut self, budget: &mut Budget) {
+        let mut bits = self.current.bits;
+        while bits > SMALLEST && self.live * 8 < 1 << bits {
+            bits -= 1;
+        }
+        if bits < self.current.bits {
+            self.resize(bits, budget);
+        }
+    }
+
+    /// Visits every attribute; those for which `keep` is false are taken out.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut Slot) -> bool) {
+        let frontier = self.leaving.as_ref().map_or(0, |(_, frontier)| *frontier);
+        let leaving = self.leaving.as_mut().map(|(slots, _)| (slots, frontier));
+        for (slots, start) in std::iter::once((&mut self.current, 0)).chain(leaving) {
+            let mut index = start;
+            while let Some(slot) = slots.slots.get_mut(index) {
+                if slot.is_empty() || keep(slot) {
+                    index += 1;
+                } else {
+                    slots.remove(index);
+                    self.live -= 1;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        let leaving = self.leaving.iter().flat_map(|(slots, start)| &slots.slots[*start..]);
+        self.current.slots.iter().chain(leaving).filter(|slot| !slot.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn key(seed: u64) -> Key {
+        let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        // Some keys crowd at the very end of the table, in one long run that enters the slack.
+        let hash = if seed % 50 == 0 { !(mixed >> 8) } else { mixed };
+        Key { hash, check: (seed as u32 & 0xFFFF) << 2 }
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_map(
+            steps in proptest::collection::vec((0_u64..3000, 0_u8..8), 1..6000),
+        ) {
+            let mut budget = Budget::new(None);
+            let Some(mut table) = Table::new(&mut budget) else { return Ok(()) };
+            let mut map: HashMap<u64, i64> = HashMap::new();
+            for (n, (seed, action)) in steps.into_iter().enumerate() {
+                let key = key(seed);
+                match action {
+                    0 => table.sweep(100, &mut budget, |slot, _| {
+                        let Held::Single(entry) = slot.held() else { return true };
+                        entry.user % 5 == 0 && map.remove(&entry.user).is_some()
+                    }),
+                    1 if n % 50 == 0 => table.retain(|slot| {
+                        let Held::Single(entry) = slot.held() else { return false };
+                        entry.user % 7 != 0 || map.remove(&entry.user).is_none()
+                    }),
+                    _ => match table.find(key) {
+                        Found::Taken(place) => {
+                            let Held::Single(entry) = table.slot(place).held() else {
+                                return Err(TestCaseError::fail("a single"));
+                            };
+                            prop_assert_eq!(map.get(&seed).copied(), Some(entry.time));
+                        }
+                        _ => {
+                            prop_assert!(!map.contains_key(&seed));
+                            prop_assert!(table.make_room(&mut budget));
+                            if let Found::Free(place) = table.find(key) {
+                                table.insert(place, key, 0, Entry { user: seed, time: n as i64 });
+                                map.insert(seed, n as i64);
+                            }
+                        }
+                    },
+                }
+                prop_assert_eq!(table.live(), map.len());
+            }
+            prop_assert_eq!(table.iter().count(), map.len());
+        }
+    }
+
+    #[test]
+    fn shrinks_when_sparse_and_gives_memory_back() {
+        let mut budget = Budget::new(None);
+        let Some(mut table) = Table::new(&mut budget) else { return };
+        let small = budget.used();
+        for seed in 0..100_000 {
+            assert!(table.make_room(&mut budget));
+            if let Found::Free(place) = table.find(key(seed)) {
+                table.insert(place, key(seed), 0, Entry { user: seed, time: 0 });
+            }
+        }
+        assert!(budget.used() > 50 * small);
+        for _ in 0..100 {
+            table.sweep(100_000, &mut budget, |_, _| true);
+        }
+        assert_eq!((table.live(), budget.used()), (0, small));
+    }
+}

@@ -1,0 +1,285 @@
+//! `zveil._native.Gate`: the core's gate behind a lock. Its documentation is in `_native.pyi`.
+
+use crate::columns::{Import, column};
+use crate::failure::Failure;
+use crate::times::{self, Scale};
+use crate::values::Held;
+use arrow_array::ArrayRef;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use zveil_core::{Column, Error, Role, Rule, Secret, Settings, VEILED};
+
+#[pyclass(frozen, subclass, module = "zveil._native")]
+pub(crate) struct Gate {
+    inner: Mutex<zveil_core::Gate>,
+    scale: Scale,
+}
+
+/// A gate read from a snapshot, waiting to be adopted, and the note that lay beside it.
+#[pyclass(frozen, module = "zveil._native")]
+pub(crate) struct Saved {
+    gate: Mutex<Option<zveil_core::Gate>>,
+    #[pyo3(get)]
+    note: Py<PyBytes>,
+    #[pyo3(get)]
+    max_future_ns: Option<i64>,
+}
+
+impl Gate {
+    /// The gate itself. Whoever waits for it lets other Python threads run meanwhile.
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, zveil_core::Gate>> {
+        loop {
+            match self.inner.try_lock() {
+                Ok(gate) => return Ok(gate),
+                Err(TryLockError::Poisoned(_)) => return Err(Failure::Broken.into()),
+                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.inner.lock())),
+            }
+        }
+    }
+
+    fn decide(
+        &self,
+        py: Python<'_>,
+        times: &ArrayRef,
+        users: &ArrayRef,
+        levels: &[ArrayRef],
+        unit_ns: Option<i64>,
+        plain: bool,
+    ) -> PyResult<Vec<i8>> {
+        let scale = Scale { unit: unit_ns.unwrap_or(self.scale.unit), ..self.scale };
+        py.detach(|| {
+            let times = times::column(times, scale)?;
+            let mut gate = self.inner.lock().map_err(|_| Failure::Broken)?;
+            let users = column(users, Role::User, &gate)?;
+            let levels: Vec<Box<dyn Column>> = levels
+                .iter()
+                .map(|level| column(level, Role::Attribute, &gate))
+                .collect::<PyResult<_>>()?;
+            let levels: Vec<&dyn Column> = levels.iter().map(|level| &**level).collect();
+            let mut decisions = vec![VEILED; times.len()];
+            let outcome = match levels[..] {
+                [attributes] if plain => {
+                    gate.observe_many(&times, &*users, attributes, &mut decisions)
+                }
+                _ => gate.observe_levels_many(&times, &*users, &levels, &mut decisions),
+            };
+            outcome.map_err(Failure::from)?;
+            Ok(decisions)
+        })
+    }
+}
+
+#[pymethods]
+impl Gate {
+    #[new]
+    #[pyo3(signature = (z, window_ns, *, z_max, lateness_ns, max_future_ns, unit_ns, rule,
+        fixed_level, memory_limit, threads, key))]
+    #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
+    fn new(
+        z: usize,
+        window_ns: i64,
+        z_max: usize,
+        lateness_ns: i64,
+        max_future_ns: Option<i64>,
+        unit_ns: i64,
+        rule: &str,
+        fixed_level: Option<u8>,
+        memory_limit: Option<usize>,
+        threads: usize,
+        key: Option<[u8; 32]>,
+    ) -> PyResult<Self> {
+        let rule = match (rule, fixed_level) {
+            ("fall-through", None) => Rule::FallThrough,
+            ("authors", None) => Rule::Authors,
+            ("fixed", Some(level)) => Rule::Fixed(level),
+            _ => {
+                return Err(PyValueError::new_err(
+                    "rule: expected 'fall-through', 'authors', or 'fixed' with a fixed_level",
+                ));
+            }
+        };
+        let settings = Settings {
+            z,
+            z_max,
+            window: window_ns,
+            lateness: lateness_ns,
+            max_future: max_future_ns,
+            rule,
+            memory_limit,
+            threads,
+        };
+        let secret = key.map_or_else(Secret::random, |key| Ok(Secret::new(key)));
+        let gate = zveil_core::Gate::new(settings, secret.map_err(Failure::from)?);
+        let beyond = if max_future_ns.is_some() { i64::MAX } else { times::NONE };
+        let scale = Scale { unit: unit_ns, beyond };
+        Ok(Self { inner: Mutex::new(gate.map_err(Failure::from)?), scale })
+    }
+
+    #[pyo3(signature = (t, user, attribute, /))]
+    fn observe(
+        &self,
+        py: Python<'_>,
+        t: &Bound<'_, PyAny>,
+        user: &Bound<'_, PyAny>,
+        attribute: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let time = times::instant(t, self.scale)?;
+        let user = Held::new(user, Role::User)?;
+        let attribute = Held::new(attribute, Role::Attribute)?;
+        let (user, attribute) = (user.value(Role::User)?, attribute.value(Role::Attribute)?);
+        Ok(self.lock(py)?.observe(time, user, attribute))
+    }
+
+    #[pyo3(signature = (t, user, levels, /))]
+    fn observe_levels(
+        &self,
+        py: Python<'_>,
+        t: &Bound<'_, PyAny>,
+        user: &Bound<'_, PyAny>,
+        levels: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Option<usize>> {
+        let time = times::instant(t, self.scale)?;
+        let user = Held::new(user, Role::User)?;
+        let held: Vec<Held> = levels
+            .iter()
+            .map(|level| Held::new(level, Role::Attribute))
+            .collect::<PyResult<_>>()?;
+        let values: Vec<_> =
+            held.iter().map(|level| level.value(Role::Attribute)).collect::<PyResult<_>>()?;
+        let level = self.lock(py)?.observe_levels(time, user.value(Role::User)?, &values);
+        Ok(level.map_err(Failure::from)?)
+    }
+
+    fn observe_arrays<'py>(
+        &self,
+        py: Python<'py>,
+        times: &Bound<'py, PyAny>,
+        users: &Bound<'py, PyAny>,
+        attributes: &Bound<'py, PyAny>,
+        unit_ns: Option<i64>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let times = times::import(times)?;
+        let users = Import::new(users, "users").array()?;
+        let attributes = Import::new(attributes, "attributes").array()?;
+        let decisions = self.decide(py, &times, &users, &[attributes], unit_ns, true)?;
+        let mask: Vec<u8> = decisions.into_iter().map(|level| u8::from(level != VEILED)).collect();
+        Ok(PyByteArray::new(py, &mask))
+    }
+
+    fn observe_level_arrays<'py>(
+        &self,
+        py: Python<'py>,
+        times: &Bound<'py, PyAny>,
+        users: &Bound<'py, PyAny>,
+        levels: Vec<Bound<'py, PyAny>>,
+        unit_ns: Option<i64>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let times = times::import(times)?;
+        let users = Import::new(users, "users").array()?;
+        let levels = levels
+            .iter()
+            .map(|level| Import::new(level, "levels").array())
+            .collect::<PyResult<Vec<_>>>()?;
+        let decisions = self.decide(py, &times, &users, &levels, unit_ns, false)?;
+        let bytes: Vec<u8> = decisions.into_iter().map(|level| level as u8).collect();
+        Ok(PyByteArray::new(py, &bytes))
+    }
+
+    fn forget(&self, py: Python<'_>, user: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let user = Held::new(user, Role::User)?;
+        let Some(user) = user.value(Role::User)? else {
+            return Err(PyValueError::new_err("user: expected a user id to forget, got None"));
+        };
+        Ok(self.lock(py)?.forget(user))
+    }
+
+    #[getter]
+    fn z(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.lock(py)?.settings().z)
+    }
+
+    #[setter]
+    fn set_z(&self, py: Python<'_>, z: usize) -> PyResult<()> {
+        Ok(self.lock(py)?.set_z(z).map_err(Failure::from)?)
+    }
+
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, self.lock(py)?.secret().bytes()))
+    }
+
+    fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let settings = self.lock(py)?.settings().clone();
+        let found = PyDict::new(py);
+        found.set_item("z", settings.z)?;
+        found.set_item("z_max", settings.z_max)?;
+        found.set_item("window_ns", settings.window)?;
+        found.set_item("lateness_ns", settings.lateness)?;
+        found.set_item("max_future_ns", settings.max_future)?;
+        let (rule, level) = match settings.rule {
+            Rule::FallThrough => ("fall-through", None),
+            Rule::Authors => ("authors", None),
+            Rule::Fixed(level) => ("fixed", Some(level)),
+        };
+        found.set_item("rule", rule)?;
+        found.set_item("fixed_level", level)?;
+        found.set_item("memory_limit", settings.memory_limit)?;
+        found.set_item("threads", settings.threads)?;
+        Ok(found)
+    }
+
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| match self.inner.lock() {
+            Ok(gate) => Ok(gate.stats()),
+            Err(_) => Err(Failure::Broken),
+        })?;
+        let found = PyDict::new(py);
+        found.set_item("observed", stats.observed)?;
+        found.set_item("released", stats.released)?;
+        found.set_item("veiled", stats.observed - stats.released)?;
+        found.set_item("late", stats.late)?;
+        found.set_item("future", stats.future)?;
+        found.set_item("invalid", stats.invalid)?;
+        found.set_item("refused", stats.refused)?;
+        found.set_item("attributes", stats.attributes)?;
+        found.set_item("entries", stats.entries)?;
+        found.set_item("bytes", stats.bytes)?;
+        found.set_item("clock_ns", stats.clock)?;
+        Ok(found)
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf, note: &[u8]) -> PyResult<()> {
+        py.detach(|| {
+            let gate = self.inner.lock().map_err(|_| Failure::Broken)?;
+            gate.snapshot(&path, note).map_err(Failure::from)
+        })?;
+        Ok(())
+    }
+
+    fn adopt(&self, py: Python<'_>, saved: &Saved) -> PyResult<()> {
+        let taken = saved.gate.lock().map_err(|_| Failure::Broken)?.take();
+        let Some(gate) = taken else {
+            return Err(PyValueError::new_err("saved: was adopted before"));
+        };
+        *self.lock(py)? = gate;
+        Ok(())
+    }
+}
+
+#[pyfunction]
+pub(crate) fn open_snapshot(
+    py: Python<'_>,
+    path: PathBuf,
+    key: [u8; 32],
+    threads: usize,
+) -> PyResult<Saved> {
+    let secret = Secret::new(key);
+    let opened: Result<_, Error> = py.detach(|| zveil_core::Gate::restore(&path, &secret, threads));
+    let (gate, note) = opened.map_err(Failure::from)?;
+    let max_future_ns = gate.settings().max_future;
+    let note = PyBytes::new(py, &note).unbind();
+    Ok(Saved { gate: Mutex::new(Some(gate)), note, max_future_ns })
+}

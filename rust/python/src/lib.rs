@@ -1,0 +1,19 @@
+//! Python bindings: the one native class, its conversions and its errors. Nothing is decided here.
+
+mod columns;
+mod failure;
+mod gate;
+mod times;
+mod values;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<gate::Gate>()?;
+    module.add_class::<gate::Saved>()?;
+    module.add_function(wrap_pyfunction!(gate::open_snapshot, module)?)?;
+    module.add("SnapshotError", module.py().get_type::<failure::SnapshotError>())?;
+    module.add("MOST_LEVELS", zveil_core::MOST_LEVELS)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,18 @@
+"""Zero-delay anonymization for event streams.
+
+An observation (time, user, attribute) is released at once if at least z distinct users showed the
+same attribute within the past window, and veiled otherwise.
+
+>>> from zveil import Gate
+>>> gate = Gate(z=2, window="1h")
+>>> gate.observe(0, "ada", "example.org")
+False
+>>> gate.observe(60, "bob", "example.org")
+True
+"""
+
+from zveil._native import SnapshotError, __version__
+from zveil.gate import Gate, Stats
+from zveil.table import anonymize
+
+__all__ = ["Gate", "SnapshotError", "Stats", "__version__", "anonymize"]

@@ -1,0 +1,108 @@
+"""The native module: `zveil.Gate` inherits from its one class and adds what people type."""
+
+from os import PathLike
+from typing import Any, Self, final
+
+from zveil.times import Instant
+
+__version__: str
+MOST_LEVELS: int
+
+class SnapshotError(ValueError):
+    """A snapshot that cannot be used: foreign, of another version or key, cut off or altered."""
+
+class Gate:
+    def __new__(
+        cls,
+        z: int,
+        window_ns: int,
+        *,
+        z_max: int,
+        lateness_ns: int,
+        max_future_ns: int | None,
+        unit_ns: int,
+        rule: str,
+        fixed_level: int | None,
+        memory_limit: int | None,
+        threads: int,
+        key: bytes | None,
+    ) -> Self: ...
+    def observe(
+        self,
+        t: Instant,
+        user: str | bytes | int | float | None,
+        attribute: str | bytes | int | float | bool | None,
+        /,
+    ) -> bool:
+        """Decide one observation, now: True if it is released.
+
+        A missing user, attribute or time is veiled. The same user may come as ``7``, ``"7"`` or
+        ``b"7"``; values of an attribute keep their type.
+        """
+
+    def observe_levels(
+        self,
+        t: Instant,
+        user: str | bytes | int | float | None,
+        levels: list[Any],
+        /,
+    ) -> int | None:
+        """Decide one observation that can be told more or less finely.
+
+        ``levels`` goes from the coarsest to the finest, such as
+        ``["news", "example.org", "www.example.org"]``; the answer is the number of the level to
+        release (0 is the coarsest), or None. A level counts the users whose observation was veiled
+        at every finer level. With ``rule="fixed"`` only one level is looked at; with
+        ``rule="authors"`` every level counts everyone.
+        """
+
+    def observe_arrays(
+        self, times: Any, users: Any, attributes: Any, unit_ns: int | None
+    ) -> bytearray:
+        """Decide Arrow arrays of one length: one byte for each row, 1 where released."""
+
+    def observe_level_arrays(
+        self, times: Any, users: Any, levels: list[Any], unit_ns: int | None
+    ) -> bytearray:
+        """Decide Arrow arrays with levels: one signed byte for each row, -1 where veiled."""
+
+    def forget(self, user: str | bytes | int | float) -> int:
+        """Erase one user from every attribute; how many they were in.
+
+        In each of these attributes the other users seen last remain, z_max - 1 at the most. An
+        attribute that loses someone may veil what it would have released, never the reverse.
+        """
+
+    @property
+    def z(self) -> int:
+        """Distinct users needed. May be set up to `z_max`; holds at once on every attribute."""
+
+    @z.setter
+    def z(self, value: int) -> None: ...
+    @property
+    def key(self) -> bytes:
+        """The 32 secret bytes; needed to restore a snapshot."""
+
+    def settings(self) -> dict[str, Any]:
+        """What the gate was told, in nanoseconds and bytes."""
+
+    def counts(self) -> dict[str, Any]:
+        """What `zveil.Gate.stats` shows."""
+
+    def save(self, path: str | PathLike[str], note: bytes) -> None:
+        """Write a snapshot with a note beside the state."""
+
+    def adopt(self, saved: Saved) -> None:
+        """Become the gate that was saved."""
+
+@final
+class Saved:
+    """A gate read from a snapshot, waiting to be adopted."""
+
+    @property
+    def note(self) -> bytes: ...
+    @property
+    def max_future_ns(self) -> int | None: ...
+
+def open_snapshot(path: str | PathLike[str], key: bytes, threads: int) -> Saved:
+    """Read a snapshot and check all of it."""

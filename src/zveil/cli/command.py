@@ -1,0 +1,19 @@
+"""`zveil`: the command that the others hang on."""
+
+import click
+
+from zveil import __version__
+from zveil.cli.demo import demo
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="zveil")
+def main() -> None:
+    """Zero-delay anonymization for event streams.
+
+    An event (time, user, attribute) is released at once if at least z distinct users showed the
+    same attribute within the past window, and veiled otherwise.
+    """
+
+
+main.add_command(demo)
