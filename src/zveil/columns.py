@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Columns: TypeAlias = Any
 """A NumPy array, Arrow array, pandas or Polars series, or a sequence of Python values."""
@@ -85,7 +86,7 @@ def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(array.cast(kind.storage_type))
     if pa.types.is_run_end_encoded(kind):
-        return array.cast(kind.value_type)
+        return pc.run_end_decode(array)
     if pa.types.is_dictionary(kind) and not _is_word(kind.value_type):
         return array.cast(kind.value_type)
     return array

@@ -27,8 +27,8 @@ _UNITS_NS = {
 _BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BYTES |= {"KB": 10**3, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|min|s|m|h|d|w)")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|min|s|m|h|d|w)")
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 
 
 def duration_ns(value: Duration, name: str) -> int:

@@ -42,7 +42,7 @@ RULES = ("fall-through", "fixed", "authors")
 
 
 def user_text(user: object) -> str | None:
-    """Give the one canonical form of a user id, or None if it has none.
+    """Give the one canonical form of a user id, or None if it is missing or names nobody.
 
     >>> user_text(7), user_text(7.0), user_text(b"7"), user_text("007"), user_text(7.5)
     ('7', '7', '7', '007', None)
@@ -53,10 +53,12 @@ def user_text(user: object) -> str | None:
         return user.decode("utf-8", "surrogateescape")
     if isinstance(user, int) and not isinstance(user, bool):
         return str(user)
-    # Beyond 2^53 a float stands for several integers, that is, for several people.
-    if isinstance(user, float) and user.is_integer() and abs(user) <= 2**53:
-        return str(int(user))
-    return None
+    if isinstance(user, float):
+        # Beyond 2^53 a float stands for several integers, that is, for several people.
+        return str(int(user)) if user.is_integer() and abs(user) <= 2**53 else None
+    if user is None:
+        return None
+    raise TypeError(f"user: expected text, bytes, a number or None, got {type(user).__name__}")
 
 
 def attribute_key(value: Hashable) -> Hashable | None:
@@ -85,18 +87,27 @@ class Reference:
     """Decide observations one at a time, by the definition.
 
     Times, window and lateness are numbers of one unit, whichever; integers are exact. Users and
-    values are plain Python ones: str, bytes, int, float (and bool, as a value).
+    values are plain Python ones: str, bytes, int, float, None (and bool, as a value).
 
     Parameters
     ----------
-    z : how many distinct users make a crowd, 1 to z_max; may be set anew at any time.
-    window : how long an exposure counts, >= 0.
-    z_max : the largest z that may be set, z by default. It bounds what `forget` leaves.
-    lateness : how far behind the largest time seen an observation may lie; the window by default.
-    rule : how `observe_levels` counts: "fall-through", "fixed" or "authors".
-    fixed_level : the level that the rule "fixed" goes by, 0 for the coarsest.
+    z
+        Distinct users needed, 1 to z_max. May be set anew at any time.
+    window
+        How long an exposure counts, >= 0.
+    z_max
+        The largest z that may be set; z by default. It bounds what `forget` leaves.
+    lateness
+        How far behind the largest time seen an observation may lie; the window by default.
+    rule
+        How `observe_levels` counts: "fall-through", "fixed" or "authors".
+    fixed_level
+        The level that the rule "fixed" goes by, 0 for the coarsest.
 
-    Raises ValueError if one of them is out of its range.
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
     """
 
     def __init__(

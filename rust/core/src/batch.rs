@@ -61,6 +61,7 @@ impl Gate {
 
     fn run(&mut self, source: &Source, decisions: &mut [i8]) -> Result<(), Error> {
         source.check(decisions.len())?;
+        decisions.fill(VEILED);
         let rows = source.times.len();
         let threads = if rows < WORTH_THREADS { 1 } else { self.shards.len() };
         let share = if threads == 1 { ROUND } else { ROUND_THREADED };
@@ -82,29 +83,28 @@ impl Gate {
                 }
             }
             let round = Round {
-                source,
                 parts: &parts,
+                levels: source.levels.len(),
+                plain: source.plain,
                 rules: self.rules,
                 rule: self.settings.rule,
                 epoch: self.epochs.at(self.admission.clock) as u32,
             };
-            let mut work: Vec<(usize, &mut Shard, Vec<(usize, i8)>)> = self
-                .shards
-                .iter_mut()
-                .enumerate()
-                .map(|(number, shard)| (number, shard, Vec::new()))
-                .collect();
-            if let [(_, shard, _)] = &mut work[..] {
-                shard.reclaim(before, end - start);
+            let share = (end - start) / shards;
+            if let [shard] = &mut self.shards[..] {
+                shard.reclaim(before, share);
                 round.decide(0, shard, |row, level| decisions[row] = level);
-            } else {
-                in_parallel(&mut work, threads, |(number, shard, decided)| {
-                    shard.reclaim(before, (end - start) / shards);
-                    round.decide(*number, shard, |row, level| decided.push((row, level)));
-                });
-                for (row, level) in work.into_iter().flat_map(|(_, _, decided)| decided) {
-                    decisions[row] = level;
-                }
+                continue;
+            }
+            let shards = self.shards.iter_mut().enumerate();
+            let mut work: Vec<_> =
+                shards.map(|(number, shard)| (number, shard, Vec::with_capacity(share))).collect();
+            in_parallel(&mut work, threads, |(number, shard, released)| {
+                shard.reclaim(before, share);
+                round.decide(*number, shard, |row, level| released.push((row, level)));
+            });
+            for (row, level) in work.into_iter().flat_map(|(_, _, released)| released) {
+                decisions[row] = level;
             }
         }
         self.observed += rows as u64;
@@ -160,8 +160,8 @@ struct Part {
     valid: Vec<bool>,
     admitted: Vec<bool>,
     levels: Vec<Level>,
-    /// For each shard the rows that belong to it.
-    shards: Vec<Vec<u32>>,
+    /// For each shard the rows that belong to it, one behind the other, with all their levels.
+    seen: Vec<Vec<Seen>>,
 }
 
 #[derive(Default)]
@@ -170,6 +170,15 @@ struct Level {
     /// What stands for the row's user under this level.
     entries: Vec<u64>,
     valid: Vec<bool>,
+}
+
+/// A row at one of its levels, ready to be counted.
+#[derive(Clone, Copy)]
+struct Seen {
+    key: Key,
+    /// Within the part.
+    row: u32,
+    entry: Entry,
 }
 
 impl Part {
@@ -202,79 +211,97 @@ impl Part {
             hasher.attributes(&mut level.hashes, above);
             hasher.users(&self.users, &level.hashes, &mut level.entries);
         }
-        for (row, valid) in self.valid.iter_mut().enumerate() {
-            *valid &= self.levels.iter().any(|level| level.valid[row]);
-        }
-        self.shards.resize_with(shards, Vec::new);
-        for rows in &mut self.shards {
-            rows.clear();
-        }
-        if let [rows_of_all] = &mut self.shards[..] {
-            rows_of_all.extend(0..rows as u32);
+        self.seen.resize_with(shards, Vec::new);
+        self.seen.iter_mut().for_each(Vec::clear);
+        self.collect(&source.times[start..start + rows], shards);
+    }
+
+    fn collect(&mut self, times: &[i64], shards: usize) {
+        let Self { levels, valid, seen, .. } = self;
+        if let ([level], [seen]) = (&levels[..], &mut seen[..]) {
+            // The common case by itself: one level, one shard.
+            let values = level.hashes.iter().zip(&level.entries).zip(times);
+            seen.extend(values.enumerate().map(|(row, ((hash, user), time))| Seen {
+                key: Key::new(*hash, *hash),
+                row: row as u32,
+                entry: Entry { user: *user, time: *time },
+            }));
+            valid.iter_mut().zip(&level.valid).for_each(|(valid, level)| *valid &= level);
             return;
         }
-        for row in 0..rows {
-            let shard = self.key(0, row as u32).shard(shards);
-            self.shards[shard].push(row as u32);
+        for (row, time) in times.iter().enumerate() {
+            valid[row] &= levels.iter().any(|level| level.valid[row]);
+            let coarsest = levels[0].hashes[row];
+            let shard = &mut seen[Key::new(coarsest, coarsest).shard(shards)];
+            shard.extend(levels.iter().map(|level| Seen {
+                key: if level.valid[row] {
+                    Key::new(level.hashes[row], coarsest)
+                } else {
+                    Key::MISSING
+                },
+                row: row as u32,
+                entry: Entry { user: level.entries[row], time: *time },
+            }));
         }
-    }
-
-    #[inline(always)]
-    fn key(&self, level: usize, row: u32) -> Key {
-        let row = row as usize;
-        Key::new(self.levels[level].hashes[row], self.levels[0].hashes[row])
-    }
-
-    #[inline(always)]
-    fn entry(&self, level: usize, row: u32, times: &[i64]) -> Entry {
-        let row = row as usize;
-        Entry { user: self.levels[level].entries[row], time: times[self.start + row] }
     }
 }
 
 struct Round<'a> {
-    source: &'a Source<'a>,
     parts: &'a [Part],
+    levels: usize,
+    plain: bool,
     rules: Rules,
     rule: Rule,
     epoch: u32,
 }
 
 impl Round<'_> {
+    /// Decides the rows of one shard; `put` gets those that are released, with their level.
     fn decide(&self, number: usize, shard: &mut Shard, mut put: impl FnMut(usize, i8)) {
-        let times = self.source.times;
+        let rules = self.rules;
         for part in self.parts {
-            let rows = &part.shards[number][..];
+            let seen = &part.seen[number][..];
             let fetch = shard.bytes() > IN_CACHE;
-            let levels = part.levels.len();
-            let observe = |shard: &mut Shard, level: usize, row: u32| {
-                let entry = part.entry(level, row, times);
-                shard.observe(part.key(level, row), entry, self.epoch, &self.rules)
-            };
-            for (place, &row) in rows.iter().enumerate() {
+            if self.plain {
+                for (place, one) in seen.iter().enumerate() {
+                    if fetch {
+                        fetch_ahead(shard, seen, place);
+                    }
+                    if part.admitted[one.row as usize]
+                        && shard.observe(one.key, one.entry, self.epoch, &rules)
+                    {
+                        put(part.start + one.row as usize, 0);
+                    }
+                }
+                continue;
+            }
+            for (place, levels) in seen.chunks_exact(self.levels).enumerate() {
                 if fetch {
-                    if let Some(&row) = rows.get(place + SLOT_AHEAD) {
-                        (0..levels).for_each(|level| shard.prefetch_slot(part.key(level, row)));
-                    }
-                    if let Some(&row) = rows.get(place + CROWD_AHEAD) {
-                        (0..levels).for_each(|level| shard.prefetch_crowd(part.key(level, row)));
-                    }
+                    let place = place * self.levels;
+                    (place..place + self.levels).for_each(|at| fetch_ahead(shard, seen, at));
                 }
-                let mut decision = VEILED;
-                if part.admitted[row as usize] {
-                    if self.source.plain {
-                        if observe(shard, 0, row) {
-                            decision = 0;
-                        }
-                    } else {
-                        let level = walk(self.rule, levels, |level| {
-                            part.levels[level].valid[row as usize] && observe(shard, level, row)
-                        });
-                        decision = level.map_or(VEILED, |level| level as i8);
-                    }
+                let row = levels[0].row as usize;
+                if !part.admitted[row] {
+                    continue;
                 }
-                put(part.start + row as usize, decision);
+                let level = walk(self.rule, self.levels, |level| {
+                    let Seen { key, entry, .. } = levels[level];
+                    key != Key::MISSING && shard.observe(key, entry, self.epoch, &rules)
+                });
+                if let Some(level) = level {
+                    put(part.start + row, level as i8);
+                }
             }
         }
+    }
+}
+
+#[inline(always)]
+fn fetch_ahead(shard: &Shard, seen: &[Seen], place: usize) {
+    if let Some(later) = seen.get(place + SLOT_AHEAD) {
+        shard.prefetch_slot(later.key);
+    }
+    if let Some(soon) = seen.get(place + CROWD_AHEAD) {
+        shard.prefetch_crowd(soon.key);
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::expiry::Sweep;
 use crate::memory::Budget;
 use crate::slab::{Block, Entry, Slab, capacity, class_for};
-use crate::table::{Crowd, Found, Held, Key, Table};
+use crate::table::{Crowd, Found, Held, Key, Place, Table};
 
 /// The smallest memory that a shard can work with: a table that grows once, and one extent.
 pub const SMALLEST_SHARD: usize = 4 << 20;
@@ -55,34 +55,21 @@ impl Shard {
         slot.epoch = epoch;
         let mut crowd = match slot.held() {
             Held::Crowd(crowd) => crowd,
-            Held::Single(first) => {
-                let floor = rules.floor(first.time.max(entry.time));
-                if entry.time < floor {
-                    return false;
-                }
-                if first.time < floor || first.user == entry.user {
-                    let time = first.time.max(entry.time);
-                    slot.hold_single(Entry { user: entry.user, time });
-                    return rules.z == 1;
-                }
-                let crowd = self.pair(first, entry, rules);
-                match crowd {
-                    Some(crowd) => self.table.slot(place).hold_crowd(crowd),
-                    None => {
-                        let newer = if first.time > entry.time { first } else { entry };
-                        self.table.slot(place).hold_single(newer);
-                    }
-                }
-                return rules.z == 1 || rules.z == 2 && crowd.is_some();
-            }
+            Held::Single(first) => return self.observe_second(place, first, entry, rules),
             Held::Nobody => return false,
         };
         let entries = self.slab.entries_mut(crowd.block);
         let clock = entries[crowd.len - 1].time;
         if entry.time >= clock && crowd.len < entries.len() && !crowd.wants_scan(rules) {
+            if entry.time <= crowd.certificate {
+                // What most observations of a popular attribute come to.
+                entries[crowd.len] = entry;
+                slot.lengthen();
+                return true;
+            }
             crowd.append(entries, entry);
             let released = crowd.judge(entries, entry.time, rules, &mut self.scratch);
-            self.table.slot(place).hold_crowd(crowd);
+            slot.hold_crowd(crowd);
             return released;
         }
         if entry.time < rules.floor(clock) {
@@ -91,6 +78,27 @@ impl Shard {
         let released = self.observe_slowly(&mut crowd, entry, clock, rules);
         self.table.slot(place).hold_crowd(crowd);
         released
+    }
+
+    /// An observation of an attribute that had a single user.
+    #[inline]
+    fn observe_second(&mut self, place: Place, first: Entry, entry: Entry, rules: &Rules) -> bool {
+        let clock = first.time.max(entry.time);
+        let floor = rules.floor(clock);
+        if entry.time < floor {
+            return false;
+        }
+        if first.time < floor || first.user == entry.user {
+            self.table.slot(place).hold_single(Entry { user: entry.user, time: clock });
+            return rules.z == 1;
+        }
+        if let Some(crowd) = self.pair(first, entry, rules) {
+            self.table.slot(place).hold_crowd(crowd);
+            return rules.z <= 2;
+        }
+        let newer = if first.time > entry.time { first } else { entry };
+        self.table.slot(place).hold_single(newer);
+        rules.z == 1
     }
 
     /// A full block, a late entry, or a crowd so close to z that it is kept distinct.

@@ -1,7 +1,8 @@
 //! Blocks of entries in a few sizes, so that a crowd may grow and go without a call to the system.
 //!
 //! Memory comes in extents of 2 MiB, cut into pages of 64 KiB. A page holds blocks of one size; when
-//! its last block is freed it may hold another size. Blocks above a page have a mapping of their own.
+//! its last block is freed it may hold another size. An extent whose pages are all empty goes back to
+//! the system, but for one that is kept at hand. Blocks above a page have a mapping of their own.
 
 use crate::memory::{Budget, Pages, Plain, prefetch};
 
@@ -67,10 +68,21 @@ struct Page {
     next: u32,
 }
 
+/// Some memory, and which of its pages hold nothing: one bit each.
+struct Extent {
+    memory: Pages<Entry>,
+    empty: u32,
+}
+
+const ALL_EMPTY: u32 = u32::MAX;
+
 pub(crate) struct Slab {
-    extents: Vec<Pages<Entry>>,
+    /// `None` where an extent went back to the system; its number is in `gone`.
+    extents: Vec<Option<Extent>>,
+    gone: Vec<u32>,
+    /// Extents that had an empty page when they were put here.
+    roomy: Vec<u32>,
     pages: Vec<Page>,
-    empty: Vec<u32>,
     /// For each class the first page that has room, or NONE.
     open: [u32; LARGE as usize],
     large: Vec<Option<Pages<Entry>>>,
@@ -81,8 +93,9 @@ impl Slab {
     pub(crate) fn new() -> Self {
         Self {
             extents: Vec::new(),
+            gone: Vec::new(),
+            roomy: Vec::new(),
             pages: Vec::new(),
-            empty: Vec::new(),
             open: [NONE; LARGE as usize],
             large: Vec::new(),
             large_free: Vec::new(),
@@ -95,7 +108,10 @@ impl Slab {
             return self.large[block.number as usize].as_deref().unwrap_or(&[]);
         }
         let (extent, start) = place(block.number);
-        &self.extents[extent][start..start + capacity(block.class)]
+        match &self.extents[extent] {
+            Some(extent) => &extent.memory[start..start + capacity(block.class)],
+            None => &[],
+        }
     }
 
     #[inline(always)]
@@ -104,7 +120,10 @@ impl Slab {
             return self.large[block.number as usize].as_deref_mut().unwrap_or(&mut []);
         }
         let (extent, start) = place(block.number);
-        &mut self.extents[extent][start..start + capacity(block.class)]
+        match &mut self.extents[extent] {
+            Some(extent) => &mut extent.memory[start..start + capacity(block.class)],
+            None => &mut [],
+        }
     }
 
     /// Fetches the lines that the next entry and the one before it stand on.
@@ -114,12 +133,12 @@ impl Slab {
             return;
         }
         let (extent, start) = place(block.number);
-        let Some(extent) = self.extents.get(extent) else { return };
+        let Some(Some(extent)) = self.extents.get(extent) else { return };
         let last = start + len.saturating_sub(1);
-        if let Some(entry) = extent.get(last) {
+        if let Some(entry) = extent.memory.get(last) {
             prefetch(entry);
         }
-        if let Some(entry) = extent.get(last + 1) {
+        if let Some(entry) = extent.memory.get(last + 1) {
             prefetch(entry);
         }
     }
@@ -140,7 +159,7 @@ impl Slab {
                 self.large_free.push(block.number);
             }
         } else {
-            self.free_small(block);
+            self.free_small(block, budget);
         }
     }
 
@@ -183,7 +202,7 @@ impl Slab {
         Some(number)
     }
 
-    fn free_small(&mut self, block: Block) {
+    fn free_small(&mut self, block: Block, budget: &mut Budget) {
         let size = capacity(block.class);
         let units = block.number as usize % (PAGE / UNIT);
         let index = (units * UNIT / size) as u32;
@@ -199,26 +218,65 @@ impl Slab {
             if !full {
                 self.unlink(page_number);
             }
-            self.empty.push(page_number);
+            self.page_emptied(page_number, budget);
         } else if full {
             self.link(page_number);
         }
     }
 
     fn empty_page(&mut self, budget: &mut Budget) -> Option<u32> {
-        if self.empty.is_empty() {
+        while let Some(&number) = self.roomy.last() {
+            match &mut self.extents[number as usize] {
+                Some(extent) if extent.empty != 0 => {
+                    let page = extent.empty.trailing_zeros();
+                    extent.empty &= extent.empty - 1;
+                    return Some(number * PAGES_PER_EXTENT as u32 + page);
+                }
+                _ => self.roomy.pop(),
+            };
+        }
+        let memory = budget.pages(EXTENT)?;
+        let number = match self.gone.pop() {
+            Some(number) => number,
             // Block numbers are 32 bits of 64-byte units.
-            if self.pages.len() >= (NONE as usize) / (PAGE / UNIT) - PAGES_PER_EXTENT {
+            None if self.pages.len() >= (NONE as usize) / (PAGE / UNIT) - PAGES_PER_EXTENT => {
+                budget.free(memory);
                 return None;
             }
-            self.extents.push(budget.pages(EXTENT)?);
-            let first = self.pages.len();
-            let blank =
-                Page { class: 0, used: 0, fresh: 0, freed: NONE, previous: NONE, next: NONE };
-            self.pages.resize(first + PAGES_PER_EXTENT, blank);
-            self.empty.extend((first..self.pages.len()).rev().map(|page| page as u32));
+            None => {
+                self.extents.push(None);
+                let blank =
+                    Page { class: 0, used: 0, fresh: 0, freed: NONE, previous: NONE, next: NONE };
+                self.pages.resize(self.pages.len() + PAGES_PER_EXTENT, blank);
+                (self.extents.len() - 1) as u32
+            }
+        };
+        self.extents[number as usize] = Some(Extent { memory, empty: ALL_EMPTY });
+        self.roomy.push(number);
+        self.empty_page(budget)
+    }
+
+    fn page_emptied(&mut self, page: u32, budget: &mut Budget) {
+        let number = page / PAGES_PER_EXTENT as u32;
+        let Some(extent) = &mut self.extents[number as usize] else { return };
+        if extent.empty == 0 {
+            self.roomy.push(number);
         }
-        self.empty.pop()
+        extent.empty |= 1 << (page % PAGES_PER_EXTENT as u32);
+        if extent.empty != ALL_EMPTY {
+            return;
+        }
+        let spare = |&other: &u32| {
+            other != number
+                && matches!(&self.extents[other as usize], Some(extent) if extent.empty == ALL_EMPTY)
+        };
+        if self.roomy.iter().any(spare) {
+            self.roomy.retain(|other| *other != number);
+            if let Some(extent) = self.extents[number as usize].take() {
+                budget.free(extent.memory);
+                self.gone.push(number);
+            }
+        }
     }
 
     fn link(&mut self, page_number: u32) {
@@ -285,7 +343,9 @@ mod tests {
                 prop_assert!(slab.entries(block).iter().all(|entry| entry.user == stamp));
                 slab.free(block, &mut budget);
             }
-            prop_assert_eq!(slab.empty.len(), slab.pages.len());
+            let held = slab.extents.iter().flatten().count();
+            prop_assert!(held <= 1);
+            prop_assert_eq!(budget.used(), held * EXTENT * size_of::<Entry>());
             prop_assert!(slab.open.iter().all(|page| *page == NONE));
         }
     }

@@ -415,3 +415,75 @@ impl Body for &[u8] {
 pub fn read_plain(body: &[u8]) -> Result<(Gate, Vec<u8>), Error> {
     read(body, &Secret::new([0; 32]), 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Value;
+    use proptest::prelude::*;
+
+    /// A body as the writer makes it: z 2, z_max 3, one attribute with the given entries.
+    fn body(check: u32, entries: &[(u64, i64)]) -> Vec<u8> {
+        let mut body = Vec::new();
+        let limit = u64::MAX;
+        for number in [2, 3, 100, 100, limit, 0, limit, 50, 9, 4, 0, 0, 0, 0] {
+            body.extend_from_slice(&u64::to_le_bytes(number));
+        }
+        body.extend_from_slice(&4_u32.to_le_bytes());
+        body.extend_from_slice(b"note");
+        body.extend_from_slice(&1_u64.to_le_bytes());
+        body.extend_from_slice(&7_u64.to_le_bytes());
+        body.extend_from_slice(&check.to_le_bytes());
+        body.extend_from_slice(&(entries.len() as u32).to_le_bytes());
+        for (user, time) in entries {
+            body.extend_from_slice(&user.to_le_bytes());
+            body.extend_from_slice(&time.to_le_bytes());
+        }
+        body
+    }
+
+    #[test]
+    fn a_sound_body_is_taken_and_an_unsound_one_refused() {
+        let (gate, note) = read_plain(&body(4, &[(1, 10), (2, 50)])).unwrap();
+        assert_eq!((gate.stats().attributes, gate.stats().observed, &note[..]), (1, 9, &b"note"[..]));
+        for (check, entries) in [
+            (5, &[(1, 10)][..]),                             // a state where the key ends
+            (4, &[]),                                        // nobody
+            (4, &[(1, 20), (2, 10)]),                        // out of order
+            (4, &[(1, 10), (2, 51)]),                        // newer than the clock
+            (4, &[(1, i64::MIN)]),                           // no time
+            (4, &[(1, 1), (2, 2), (3, 3), (4, 4)]),          // more than z_max
+        ] {
+            assert!(read_plain(&body(check, entries)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_user_that_stands_twice_counts_once() {
+        let (mut gate, _) = read_plain(&body(4, &[(1, 10), (1, 50)])).unwrap();
+        assert_eq!(gate.stats().entries, 2);
+        gate.set_z(3).unwrap();
+        // Whoever comes to that attribute, there are two of them at most.
+        let shard = &mut gate.shards[0];
+        let entry = Entry { user: 2, time: 50 };
+        assert!(!shard.observe(Key { hash: 7, check: 4 }, entry, 0, &gate.rules));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..400),
+            places in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        ) {
+            let _ = read_plain(&bytes);
+            let mut altered = body(4, &[(1, 10), (2, 50)]);
+            for (place, byte) in places {
+                let place = place.index(altered.len());
+                altered[place] = byte;
+            }
+            if let Ok((mut gate, _)) = read_plain(&altered) {
+                gate.observe(60, Some(Value::Integer(1)), Some(Value::Integer(1)));
+            }
+        }
+    }
+}

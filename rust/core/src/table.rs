@@ -71,6 +71,9 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// No attribute: a level that is not there. Real keys have two zero bits here.
+    pub(crate) const MISSING: Self = Self { hash: 0, check: u32::MAX };
+
     /// The selector comes from the coarsest level, so that all levels share a shard.
     #[inline(always)]
     pub(crate) fn new(hash: u128, coarsest: u128) -> Self {
@@ -114,6 +117,12 @@ impl Slot {
             }
             _ => Held::Nobody,
         }
+    }
+
+    /// One entry more in the crowd, not known to be of another user.
+    #[inline(always)]
+    pub(crate) fn lengthen(&mut self) {
+        self.b = (self.b & !(0x0200_0000 << 32)) + (1 << 32);
     }
 
     #[inline(always)]

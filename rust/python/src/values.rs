@@ -26,23 +26,28 @@ impl<'a, 'py> Held<'a, 'py> {
         if object.is_none() {
             return Ok(Self::Other(None));
         }
+        if let Some(number) = Self::number(object, role)? {
+            return Ok(number);
+        }
+        // NumPy's numbers and bools give the plain ones that they stand for.
+        let plain = object.call_method0("item").map_err(|_| refused(object, role))?;
+        Self::number(&plain, role)?.ok_or_else(|| refused(object, role))
+    }
+
+    fn number(object: &Bound<'py, PyAny>, role: Role) -> PyResult<Option<Self>> {
         if let Ok(truth) = object.cast::<PyBool>() {
             return match role {
                 Role::User => Err(refused(object, role)),
-                Role::Attribute => Ok(Self::Other(Some(Value::Bool(truth.is_true())))),
+                Role::Attribute => Ok(Some(Self::Other(Some(Value::Bool(truth.is_true()))))),
             };
         }
         if let Ok(number) = object.cast::<PyFloat>() {
-            return Ok(Self::Other(Some(Value::Float(number.value()))));
+            return Ok(Some(Self::Other(Some(Value::Float(number.value())))));
         }
-        if let Ok(number) = object.cast::<PyInt>() {
-            return Self::integer(number.as_any());
+        if object.is_instance_of::<PyInt>() {
+            return Self::integer(object).map(Some);
         }
-        // NumPy's integers and the like; its bools are no integers to Python.
-        match object.call_method0("__index__") {
-            Ok(number) => Self::integer(&number),
-            Err(_) => Err(refused(object, role)),
-        }
+        Ok(None)
     }
 
     fn integer(number: &Bound<'py, PyAny>) -> PyResult<Self> {

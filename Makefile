@@ -1,0 +1,61 @@
+# Two commands do everything, set-up included: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+RUST := $(shell find rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
+
+.PHONY: help demo test check bench bench-quick fuzz wheel clean
+help:
+	@echo "make demo    install into .venv and show what zveil does"
+	@echo "make test    install into .venv and run every test"
+	@echo "make check   lints and types: ruff, mypy, stubs against the module, rustfmt, clippy"
+	@echo "make bench   measure side by side with the peers (about 10 minutes)"
+	@echo "make wheel   build the wheel and test it in a clean environment"
+	@echo "make fuzz    fuzz the core for a minute a target (needs nightly Rust and cargo-fuzz)"
+
+.venv/ready: pyproject.toml Cargo.toml Cargo.lock $(RUST)
+	@command -v cargo >/dev/null || { echo "zveil needs a Rust toolchain: see rustup.rs"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "zveil needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/python || { echo "making .venv ..."; $(PYTHON) -m venv .venv; }
+	@echo "installing (the first build takes a minute or two) ..."
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet --group test --group check 'maturin>=1.9,<2'
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+demo: .venv/ready
+	@$(BIN)/zveil demo
+
+test: .venv/ready
+	cargo test --quiet
+	$(BIN)/python -m pytest
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest zveil._native
+	cargo fmt --check
+	cargo clippy --quiet --all-targets -- -D warnings
+
+bench bench-quick: .venv/ready
+	@$(BIN)/python -m pip install --quiet --requirement benchmarks/requirements.txt ./benchmarks/peers
+	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick)
+
+wheel: .venv/ready
+	rm -rf dist .venv-wheel
+	$(BIN)/maturin build --release --quiet --out dist
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --upgrade pip
+	.venv-wheel/bin/python -m pip install --quiet --group test dist/*.whl
+	cp -r tests dist/tests
+	cd dist/tests && ../../.venv-wheel/bin/python -m pytest --quiet -p no:cacheprovider --ignore repository .
+	.venv-wheel/bin/zveil demo >/dev/null
+	rm -rf dist/tests
+
+fuzz:
+	cd rust/fuzz && for target in $$(cargo +nightly fuzz list); do \
+		cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
+
+clean:
+	rm -rf .venv .venv-wheel dist target benchmarks/peers/target rust/fuzz/target

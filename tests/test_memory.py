@@ -1,0 +1,101 @@
+"""Memory: flat over endless tails, O(z) for popular attributes, never past the limit."""
+
+import numpy as np
+import pytest
+
+from zveil import Gate
+from zveil.reference import Reference
+
+WINDOW = 20_000
+
+
+def tail(windows: int, start: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Attributes that are seen once and never again, one a nanosecond."""
+    times = np.arange(start, start + windows * WINDOW)
+    return times, times % 97, times
+
+
+def gate(**options: object) -> Gate:
+    return Gate(3, f"{WINDOW}ns", time_unit="ns", max_future=None, **options)  # type: ignore[arg-type]
+
+
+def test_an_endless_tail_of_once_seen_attributes_stays_flat() -> None:
+    tested = gate()
+    sizes = []
+    for lap in range(12):
+        assert not tested.observe_many(*tail(5, lap * 5 * WINDOW)).any()
+        sizes.append((tested.stats().attributes, tested.stats().bytes))
+    attributes, held = zip(*sizes[1:], strict=True)
+    # window + lateness is two windows; an epoch and a lap of the hand come on top.
+    assert max(attributes) < 6 * WINDOW
+    assert max(held) == min(held)
+
+
+def test_one_at_a_time_stays_flat_too() -> None:
+    tested = Gate(3, "500ns", time_unit="ns", max_future=None)
+    sizes = []
+    for t in range(60_000):
+        tested.observe(t, t % 7, t)
+        if t % 10_000 == 9_999:
+            sizes.append(tested.stats().attributes)
+    assert max(sizes) < 6 * 500
+
+
+def test_a_popular_attribute_takes_memory_for_z_users_only() -> None:
+    tested = Gate(20, "1h", max_future=None)
+    tested.observe_many(np.zeros(1_000_000, int), np.arange(1_000_000), np.zeros(1_000_000, int))
+    assert tested.stats().entries <= 64
+    assert tested.stats().released == 1_000_000 - 19
+
+
+def test_memory_comes_back_when_the_crowds_are_gone() -> None:
+    tested = gate()
+    small = tested.stats().bytes
+    n = 400_000
+    tested.observe_many(np.zeros(n, int), np.arange(n) % 5, np.arange(n) // 5)
+    large = tested.stats().bytes
+    assert large > 20 * small
+    # Long after, a trickle of other attributes lets the hand go round.
+    times = np.arange(10**9, 10**9 + 40 * WINDOW, 8)
+    tested.observe_many(times, times % 3, times % 50)
+    after = tested.stats()
+    assert after.attributes <= 60
+    # The table has shrunk; freed blocks stay at hand for the next crowds.
+    assert after.bytes < large - 10 * 2**20
+    before_again = after.bytes
+    tested.observe_many(np.full(n, 3 * 10**9), np.arange(n) % 5, np.arange(n) // 5)
+    assert tested.stats().bytes <= max(large, before_again) * 1.2
+
+
+@pytest.mark.parametrize("limit", ["4MiB", "8MiB", "16MiB"])
+def test_the_limit_is_never_passed_and_nothing_is_released_early(limit: str) -> None:
+    tested = gate(memory_limit=limit)
+    most = int(limit[:-3]) * 2**20
+    reference = Reference(3, WINDOW)
+    random = np.random.default_rng(3)
+    n = 300_000
+    times = np.arange(n) // 50
+    users = random.integers(0, 50, n)
+    attributes = random.integers(0, 60_000, n)
+    mask = tested.observe_many(times, users, attributes)
+    stats = tested.stats()
+    assert stats.bytes <= most
+    expected = [
+        reference.observe(*row)
+        for row in zip(times.tolist(), users.tolist(), attributes.tolist(), strict=True)
+    ]
+    assert not (mask & ~np.array(expected)).any()
+    assert mask.any()
+    if limit == "4MiB":
+        assert stats.refused > 0
+        assert mask.sum() < sum(expected)
+
+
+def test_a_crowd_cut_short_by_the_limit_veils() -> None:
+    tested = Gate(5_000, "1h", memory_limit="4MiB", max_future=None)
+    n = 200_000
+    # Forty attributes with five thousand users each want 8 MB.
+    mask = tested.observe_many(np.zeros(n, int), np.arange(n) // 40, np.arange(n) % 40)
+    assert tested.stats().refused > 0
+    assert tested.stats().bytes <= 4 * 2**20
+    assert mask.sum() <= 40

@@ -1,0 +1,38 @@
+"""How the types are meant to be used; mypy checks this file, nothing runs it."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import zveil
+from zveil import Gate, SnapshotError, Stats, anonymize
+from zveil.reference import Reference
+
+gate = Gate(20, "1h", z_max=100, lateness=timedelta(hours=2), memory_limit="2GB", threads=2)
+released: bool = gate.observe(1_700_000_000, "ada", "example.org")
+mask: NDArray[np.bool_] = gate.observe_many(np.arange(3), [1, 2, 3], ["a", "a", "b"])
+level: int | None = gate.observe_levels(0, "ada", ["news", "example.org"])
+levels: NDArray[np.int8] = gate.observe_levels_many([0], ["ada"], [["news"], ["example.org"]])
+stats: Stats = gate.stats()
+erased: int = gate.forget("ada")
+key: bytes = gate.key
+gate.z = 50
+events: list[tuple[float, str, str]] = [(0.5, "ada", "a")]
+kept: Iterator[tuple[float, str, str]] = gate.filter(events)
+
+
+async def stream() -> AsyncIterator[dict[str, str]]:
+    yield {}
+
+
+later: AsyncIterator[dict[str, str]] = gate.filter(stream(), time="t", user="u", attribute="a")
+table: pa.Table = anonymize(
+    pa.table({"t": [0]}), time="t", user="u", attribute="a", z=20, window=3600
+)
+again: Gate = Gate.restore("state", key, threads=2)
+error: type[ValueError] = SnapshotError
+version: str = zveil.__version__
+oracle: bool = Reference(20, 3600).observe(0, "ada", "a")
