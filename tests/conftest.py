@@ -7,3 +7,6 @@ settings.register_profile(
     "zveil", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("zveil")
+
+# Checked by mypy, not run.
+collect_ignore = ["typed_usage.py"]

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from streams import (
     CROWDED,
@@ -194,9 +194,10 @@ def assert_equal_at_once(
             found += decided_at_once(gate, observations[start:end])
     assert found == expected
     assert_counts(gate, reference)
-    # Or the stream would show nothing.
-    assert 0 < reference.late < reference.observed
-    assert 0 < reference.released < reference.observed - reference.late
+    # A stream without late rows, or with nothing to tell apart, would show little.
+    assert 0 < reference.late < reference.observed // 2
+    assert reference.released > 0
+    assert reference.released < reference.observed - reference.late
 
 
 def levelled(observations: list[Observe]) -> list[Observe]:
@@ -220,12 +221,13 @@ ROWS = 20_000  # enough for a gate to use its threads
 
 @given(
     seed=st.integers(0, 2**32),
-    z=st.integers(1, 30),
-    lateness=st.sampled_from([20, 35, 39]),
+    z=st.integers(2, 30),
+    lateness=st.integers(20, 35),
     cuts=st.lists(st.integers(0, ROWS), max_size=2),
     threads=threads,
 )
-@settings(max_examples=15)
+# Without shrinking: fewer seeds of as many rows would not be easier to read.
+@settings(max_examples=15, phases=[Phase.reuse, Phase.generate])
 def test_large_batches(seed: int, z: int, lateness: int, cuts: list[int], threads: int) -> None:
     chosen = Settings(z=z, z_max=z, window=500, lateness=lateness)
     observations = disordered(seed, ROWS, users=60, attributes=300, jitter=40)

@@ -3,6 +3,18 @@
 use crate::settings::Settings;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// What becomes of an observation by its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    /// Turned away, and counted.
+    #[default]
+    No,
+    /// Not the newest, but not too late.
+    Late,
+    /// None before was later.
+    InOrder,
+}
+
 /// The gate's clock, and what was turned away by it.
 #[derive(Clone, Debug)]
 pub(crate) struct Admission {
@@ -32,22 +44,24 @@ impl Admission {
 
     /// Decides about one time, moves the clock, counts what it turns away.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, time: i64, valid: bool) -> bool {
+    pub(crate) fn admit(&mut self, time: i64, valid: bool) -> Admitted {
         if !valid || time == i64::MIN {
             self.invalid += 1;
-            return false;
+            return Admitted::No;
         }
         if time > self.latest && self.is_future(time) {
             self.future += 1;
-            return false;
+            return Admitted::No;
         }
         if time >= self.clock {
             self.clock = time;
-        } else if time < self.clock.saturating_sub(self.lateness) {
-            self.late += 1;
-            return false;
+            return Admitted::InOrder;
         }
-        true
+        if time < self.clock.saturating_sub(self.lateness) {
+            self.late += 1;
+            return Admitted::No;
+        }
+        Admitted::Late
     }
 
     #[cold]

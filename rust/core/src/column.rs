@@ -35,6 +35,11 @@ pub trait Column: Sync {
 
     fn value(&self, row: usize) -> Option<Value<'_>>;
 
+    /// All the values, where none is missing and each is a 64-bit integer: the fastest way through.
+    fn words(&self) -> Option<&[i64]> {
+        None
+    }
+
     /// Hashes some rows. Provided here so that the loop is compiled for each kind of column.
     #[doc(hidden)]
     fn blocks(&self, into: Blocks<'_>) {
@@ -138,5 +143,9 @@ impl Column for [i64] {
     #[inline(always)]
     fn value(&self, row: usize) -> Option<Value<'_>> {
         self.get(row).copied().map(Value::Integer)
+    }
+
+    fn words(&self) -> Option<&[i64]> {
+        Some(self)
     }
 }

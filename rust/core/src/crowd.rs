@@ -32,6 +32,11 @@
 use crate::slab::Entry;
 use crate::table::Crowd;
 
+/// Stands in a log for a user who was forgotten, where their time is the attribute's clock: the
+/// clock must not go back. It counts for nobody. (A user whose entry is 0 by chance, one in 2^64,
+/// does not count either, which only veils.)
+pub(crate) const NOBODY: u64 = 0;
+
 /// No certificate: every clock is past it, because no time is as old.
 pub(crate) const NO_CERTIFICATE: i64 = i64::MIN;
 
@@ -65,9 +70,14 @@ impl Rules {
     }
 }
 
+/// Up to so many entries, distinct users are told by a few bits and a scan; from there on by a table.
+const FEW: usize = 128;
+
 /// A set of users, emptied in no time.
 #[derive(Default)]
 pub(crate) struct Distinct {
+    /// One bit for each user's low bits: where it is not set, the user is new.
+    bits: [u64; 8],
     users: Vec<u64>,
     stamps: Vec<u32>,
     stamp: u32,
@@ -75,7 +85,17 @@ pub(crate) struct Distinct {
 }
 
 impl Distinct {
+    #[inline(always)]
     fn clear(&mut self, most: usize) {
+        if most <= FEW {
+            self.mask = 0;
+            self.bits = [0; 8];
+        } else {
+            self.clear_table(most);
+        }
+    }
+
+    fn clear_table(&mut self, most: usize) {
         let size = (most * 2).next_power_of_two();
         if self.users.len() < size {
             self.users.resize(size, 0);
@@ -89,9 +109,22 @@ impl Distinct {
         }
     }
 
-    /// True where the user was not in it. The users are random bits already: no hash needed.
+    /// True where the user is none of those inserted before, which are the users of `others`.
     #[inline(always)]
-    fn insert(&mut self, user: u64) -> bool {
+    fn insert(&mut self, user: u64, others: &[Entry]) -> bool {
+        if self.mask != 0 {
+            return self.insert_into_table(user);
+        }
+        let word = &mut self.bits[(user >> 6) as usize % 8];
+        let bit = 1_u64.wrapping_shl(user as u32);
+        let maybe = *word & bit != 0;
+        *word |= bit;
+        !maybe || !others.iter().any(|other| other.user == user)
+    }
+
+    /// The users are random bits already: no hash needed.
+    #[inline(always)]
+    fn insert_into_table(&mut self, user: u64) -> bool {
         let mut index = user as usize & self.mask;
         loop {
             if self.stamps[index] != self.stamp {
@@ -111,18 +144,10 @@ impl Crowd {
     /// Whether the next entry should go through [`Crowd::scan`].
     #[inline(always)]
     pub(crate) fn wants_scan(&self, rules: &Rules) -> bool {
-        self.distinct && self.len + 1 >= rules.scan_from
+        self.distinct && self.len.wrapping_add(1) >= rules.scan_from
     }
 
-    /// Appends without looking; the time must not be before the last one's, and there must be room.
-    #[inline(always)]
-    pub(crate) fn append(&mut self, entries: &mut [Entry], entry: Entry) {
-        entries[self.len] = entry;
-        self.len += 1;
-        self.distinct = false;
-    }
-
-    /// Puts an entry that came late where its time belongs, behind others of the same time.
+    /// Puts an entry where its time belongs, behind others of the same time; there must be room.
     pub(crate) fn insert(&mut self, entries: &mut [Entry], entry: Entry) {
         let at = entries[..self.len].partition_point(|other| other.time <= entry.time);
         entries.copy_within(at..self.len, at + 1);
@@ -160,7 +185,6 @@ impl Crowd {
     }
 
     /// Are there z users in the window that ends at the clock, the time of the newest entry?
-    #[inline(always)]
     pub(crate) fn judge(
         &mut self,
         entries: &mut [Entry],
@@ -177,7 +201,6 @@ impl Crowd {
         self.look(entries, clock, rules, scratch)
     }
 
-    #[cold]
     fn look(
         &mut self,
         entries: &mut [Entry],
@@ -186,13 +209,14 @@ impl Crowd {
         scratch: &mut Distinct,
     ) -> bool {
         let floor = rules.floor(clock);
-        scratch.clear(self.len);
+        let log = &entries[..self.len];
+        scratch.clear(log.len());
         let mut found = 0;
-        for entry in entries[..self.len].iter().rev() {
+        for (at, entry) in log.iter().enumerate().rev() {
             if entry.time < floor {
                 break;
             }
-            if scratch.insert(entry.user) {
+            if entry.user != NOBODY && scratch.insert(entry.user, &log[at + 1..]) {
                 found += 1;
                 if found == rules.z {
                     self.certificate = entry.time.saturating_add(rules.window);
@@ -207,6 +231,16 @@ impl Crowd {
         false
     }
 
+    /// Drops the entries that no clock from now on can count.
+    pub(crate) fn drop_expired(&mut self, entries: &mut [Entry], floor: i64) {
+        let log = &mut entries[..self.len];
+        let expired = log.partition_point(|entry| entry.time < floor);
+        if expired > 0 {
+            log.copy_within(expired.., 0);
+            self.len -= expired;
+        }
+    }
+
     /// Keeps the newest entry of each of the z_max users seen last, within the window.
     pub(crate) fn compact(
         &mut self,
@@ -216,26 +250,36 @@ impl Crowd {
         scratch: &mut Distinct,
     ) {
         let floor = rules.floor(clock);
-        scratch.clear(self.len);
+        let log = &mut entries[..self.len];
+        scratch.clear(log.len());
+        self.distinct = true;
         let mut kept = 0;
-        let mut write = self.len;
-        for read in (0..self.len).rev() {
-            let entry = entries[read];
+        let mut write = log.len();
+        for read in (0..log.len()).rev() {
+            let entry = log[read];
             if entry.time < floor || kept == rules.z_max {
                 break;
             }
-            if scratch.insert(entry.user) {
+            if entry.user == NOBODY {
+                // Needed while it is the clock; it must not be taken for a user by `scan`.
+                if read + 1 == log.len() {
+                    write -= 1;
+                    self.distinct = false;
+                }
+                continue;
+            }
+            if scratch.insert(entry.user, &log[write..]) {
                 write -= 1;
                 kept += 1;
-                entries[write] = entry;
+                log[write] = entry;
                 if kept == rules.z {
                     self.certificate = entry.time.saturating_add(rules.window);
                 }
             }
         }
-        entries.copy_within(write..self.len, 0);
-        self.len = kept;
-        self.distinct = true;
+        let len = log.len();
+        log.copy_within(write.., 0);
+        self.len = len - write;
     }
 
     /// Drops the oldest entries, where memory for more is not to be had. That can only veil.
@@ -246,14 +290,18 @@ impl Crowd {
         }
     }
 
-    /// Takes one user out; false where it was not there. The log must be compact.
-    pub(crate) fn forget(&mut self, entries: &mut [Entry], user: u64) -> bool {
-        let Some(at) = entries[..self.len].iter().position(|entry| entry.user == user) else {
-            return false;
-        };
-        entries.copy_within(at + 1..self.len, at);
-        self.len -= 1;
+    /// Takes one user out of a compact log; where their time is the clock, it stays as nobody's.
+    pub(crate) fn forget(&mut self, entries: &mut [Entry], user: u64) {
+        let log = &mut entries[..self.len];
         self.certificate = NO_CERTIFICATE;
-        true
+        if let Some(last) = log.last_mut()
+            && last.user == user
+        {
+            last.user = NOBODY;
+            self.distinct = false;
+        } else if let Some(at) = log.iter().position(|entry| entry.user == user) {
+            log.copy_within(at + 1.., at);
+            self.len -= 1;
+        }
     }
 }

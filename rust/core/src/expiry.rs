@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A slot keeps the epoch of its last touch in 32 bits, and distances are taken modulo 2^32: an
-//! attribute that the hand did not meet for that long looks young again and is only kept too long.
+//! attribute that the hand did not meet for 2^31 epochs looks young again and is only kept too long.
 
 /// Epochs in window + lateness.
 const EPOCHS: i64 = 4;
@@ -24,32 +24,42 @@ pub(crate) struct Epochs {
     length: i128,
     /// The last answer, and the times for which it holds: most clocks are in the same epoch.
     last: u64,
-    holds: (i128, i128),
+    first_clock: i64,
+    last_clock: i64,
 }
 
 impl Epochs {
     pub(crate) fn new(window: i64, lateness: i64) -> Self {
         let span = i128::from(window) + i128::from(lateness);
-        Self { length: span / i128::from(EPOCHS) + 1, last: 0, holds: (0, 0) }
+        let length = span / i128::from(EPOCHS) + 1;
+        Self { length, last: 0, first_clock: i64::MAX, last_clock: i64::MIN }
     }
 
     /// From 0 at the smallest time. A length of at least 1 ns keeps it within 64 bits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at(&mut self, clock: i64) -> u64 {
-        let since = i128::from(clock) - i128::from(i64::MIN);
-        if since < self.holds.0 || since >= self.holds.1 {
-            let epoch = since / self.length;
-            self.last = epoch as u64;
-            self.holds = (epoch * self.length, (epoch + 1) * self.length);
+        if clock < self.first_clock || clock > self.last_clock {
+            self.renew(clock);
         }
         self.last
     }
+
+    #[cold]
+    fn renew(&mut self, clock: i64) {
+        let start = i128::from(i64::MIN);
+        let epoch = (i128::from(clock) - start) / self.length;
+        let first = epoch * self.length + start;
+        self.last = epoch as u64;
+        self.first_clock = first as i64;
+        self.last_clock = (first + self.length - 1).min(i128::from(i64::MAX)) as i64;
+    }
 }
 
-/// True if a slot touched in `touched` can never count again in `now`.
+/// True if a slot touched in `touched` can never count again in `now`. The slot may have been
+/// touched later than `now`: the hand goes by a clock that is behind, never ahead.
 #[inline(always)]
 pub(crate) fn is_idle(touched: u32, now: u64) -> bool {
-    (now as u32).wrapping_sub(touched) > EPOCHS as u32 + 1
+    (now as u32).wrapping_sub(touched).cast_signed() > EPOCHS as i32 + 1
 }
 
 /// Paces the hand: once round the table for each window + lateness that passes.
@@ -84,6 +94,7 @@ mod tests {
         for touched in -500_i64..500 {
             let slot = epochs.at(touched) as u32;
             for clock in touched..touched + 1000 {
+                assert!(!is_idle(epochs.at(clock) as u32, epochs.at(touched)));
                 if is_idle(slot, epochs.at(clock)) {
                     assert!(clock > touched + window + lateness);
                 } else {

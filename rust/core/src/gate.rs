@@ -1,13 +1,13 @@
 //! The gate: one decision for each observation, at the moment it arrives.
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Admitted};
 use crate::column::{Role, Value};
 use crate::crowd::Rules;
 use crate::error::Error;
 use crate::expiry::Epochs;
 use crate::key::{ABOVE_LEVELS, Hasher, MISSING_LEVEL, Secret};
 use crate::settings::{MOST_LEVELS, Rule, Settings, check_z};
-use crate::shard::{Holdings, Shard};
+use crate::shard::{Holdings, Now, Shard};
 use crate::slab::Entry;
 use crate::table::Key;
 
@@ -112,12 +112,13 @@ impl Gate {
             return false;
         };
         let before = self.admission.clock;
-        if !self.admission.admit(time, true) {
+        let admitted = self.admission.admit(time, true);
+        if admitted == Admitted::No {
             return false;
         }
         let hash = self.hasher.attribute(attribute);
         let key = Key::new(hash, hash);
-        let released = self.count(key, user, time);
+        let released = self.count(key, user, time, admitted);
         self.released += u64::from(released);
         self.reclaim(before, key);
         released
@@ -142,7 +143,8 @@ impl Gate {
             return Ok(None);
         };
         let before = self.admission.clock;
-        if !self.admission.admit(time, true) {
+        let admitted = self.admission.admit(time, true);
+        if admitted == Admitted::No {
             return Ok(None);
         }
         let mut above = ABOVE_LEVELS;
@@ -156,7 +158,7 @@ impl Gate {
         let rule = self.settings.rule;
         let released = walk(rule, blocks.len(), |level| {
             blocks[level].is_some_and(|_| {
-                self.count(Key::new(hashes[level], hashes[0]), user, time)
+                self.count(Key::new(hashes[level], hashes[0]), user, time, admitted)
             })
         });
         self.released += u64::from(released.is_some());
@@ -164,11 +166,12 @@ impl Gate {
         Ok(released)
     }
 
-    fn count(&mut self, key: Key, user: u128, time: i64) -> bool {
+    fn count(&mut self, key: Key, user: u128, time: i64, admitted: Admitted) -> bool {
         let entry = Entry { user: self.hasher.user(user, key.hash), time };
         let epoch = self.epochs.at(self.admission.clock) as u32;
+        let now = Now { epoch, in_order: admitted == Admitted::InOrder };
         let shard = key.shard(self.shards.len());
-        self.shards[shard].observe(key, entry, epoch, &self.rules)
+        self.shards[shard].observe(key, entry, now, &self.rules)
     }
 
     /// Lets the hand of one shard move, by the clock as it stood before this observation.
@@ -184,8 +187,8 @@ impl Gate {
 
     /// Erases one user from every attribute and says how many they were in.
     ///
-    /// Of each of these attributes the other z_max - 1 users seen last remain, at least as many as
-    /// are in the window if they are fewer. Its clock becomes the newest of their times.
+    /// Of each of these attributes the other z_max - 1 users seen last remain, or all there are in
+    /// the window if they are fewer. Its clock stays, as a time without a user.
     pub fn forget(&mut self, user: Value) -> usize {
         let Some(user) = self.hasher.block(user, Role::User) else { return 0 };
         let Self { shards, hasher, rules, .. } = self;

@@ -196,6 +196,17 @@ impl Hasher {
         dispatch!(self, user_entries::<>(blocks, attributes, out))
     }
 
+    /// Users and plain attributes that are integers, hashed in one go: `take` gets the number of each
+    /// row, the attribute's hash, and the user's entry under it.
+    pub(crate) fn words<F: FnMut(usize, u128, u64)>(
+        &self,
+        users: &[i64],
+        attributes: &[i64],
+        take: F,
+    ) {
+        dispatch!(self, word_hashes::<F>(users, attributes, take))
+    }
+
     pub(crate) fn attribute(&self, block: u128) -> u128 {
         let mut hash = [block];
         self.attributes(&mut hash, None);
@@ -291,25 +302,43 @@ impl Hasher {
 
     #[inline(always)]
     fn attribute_hashes<R: Rounds>(&self, blocks: &mut [u128], above: Option<&[u128]>) {
-        match above {
-            None => {
-                for block in blocks {
-                    *block = self.attribute.encrypt::<R>(*block);
-                }
-            }
-            Some(above) => {
-                for (block, above) in blocks.iter_mut().zip(above) {
-                    *block = self.attribute.encrypt::<R>(*block ^ above);
-                }
-            }
+        if let Some(above) = above {
+            blocks.iter_mut().zip(above).for_each(|(block, above)| *block ^= above);
+        }
+        for block in blocks {
+            *block = self.attribute.encrypt::<R>(*block);
         }
     }
 
     #[inline(always)]
     fn user_entries<R: Rounds>(&self, blocks: &[u128], attributes: &[u128], out: &mut [u64]) {
-        const HIGH: u128 = (u64::MAX as u128) << 64;
         for ((block, attribute), entry) in blocks.iter().zip(attributes).zip(out) {
             *entry = self.user.encrypt::<R>(*block ^ (*attribute & HIGH)) as u64;
+        }
+    }
+
+    /// Attributes first, then users, a few rows at a time: within each loop the rows are
+    /// independent, so that the CPU works on a dozen of them at once. (One loop for both, where each
+    /// user waits for its attribute, took twice as long.)
+    #[inline(always)]
+    fn word_hashes<R: Rounds, F: FnMut(usize, u128, u64)>(
+        &self,
+        users: &[i64],
+        attributes: &[i64],
+        mut take: F,
+    ) {
+        const ROWS: usize = 64;
+        let mut hashes = [0; ROWS];
+        let mut first = 0;
+        for (users, attributes) in users.chunks(ROWS).zip(attributes.chunks(ROWS)) {
+            for (attribute, hash) in attributes.iter().zip(&mut hashes) {
+                *hash = self.attribute.encrypt::<R>(block(*attribute as u64, Kind::Integer));
+            }
+            for (row, (user, hash)) in users.iter().zip(&hashes).enumerate() {
+                let user = block(*user as u64, Kind::Integer);
+                take(first + row, *hash, self.user.encrypt::<R>(user ^ (hash & HIGH)) as u64);
+            }
+            first += ROWS;
         }
     }
 }
@@ -342,6 +371,16 @@ mod accelerated {
     }
 
     #[target_feature(enable = "aes")]
+    pub(super) fn word_hashes<F: FnMut(usize, u128, u64)>(
+        hasher: &Hasher,
+        users: &[i64],
+        attributes: &[i64],
+        take: F,
+    ) {
+        hasher.word_hashes::<Hardware, F>(users, attributes, take);
+    }
+
+    #[target_feature(enable = "aes")]
     pub(super) fn user_entries(
         hasher: &Hasher,
         blocks: &[u128],
@@ -369,6 +408,9 @@ enum Kind {
     Bytes,
     Digits,
 }
+
+/// The bits of an attribute's hash that a slot stores whole, and that its users are mixed with.
+const HIGH: u128 = (u64::MAX as u128) << 64;
 
 /// What stands above the coarsest level: keeps levels apart from plain attributes.
 pub(crate) const ABOVE_LEVELS: u128 = 1 << 127;

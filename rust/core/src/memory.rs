@@ -3,8 +3,8 @@
 
 use memmap2::MmapMut;
 use std::io;
-use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 /// A type of which any bytes, zeros too, are a value.
 ///
@@ -19,18 +19,29 @@ pub(crate) unsafe trait Plain: Copy + Send + Sync {}
 /// gigabyte starts without a stall, and the kernel can back it with huge pages (12 to 25 % of the
 /// time per observation on large states).
 pub(crate) struct Pages<T> {
-    map: MmapMut,
+    start: NonNull<T>,
     len: usize,
-    kind: PhantomData<T>,
+    /// Only held: it is what `start` points into. `None` where `len` is 0.
+    _map: Option<MmapMut>,
 }
+
+// SAFETY: `Pages` owns its mapping as a `Box<[T]>` would, and T may go to any thread (`Plain`).
+unsafe impl<T: Plain> Send for Pages<T> {}
+// SAFETY: a shared `Pages` gives shared access only.
+unsafe impl<T: Plain> Sync for Pages<T> {}
 
 impl<T: Plain> Pages<T> {
     pub(crate) fn new(len: usize) -> io::Result<Self> {
-        let map = MmapMut::map_anon(Self::bytes_for(len).max(1))?;
+        let mut map = MmapMut::map_anon(Self::bytes_for(len).max(1))?;
         // Only advice: a system without huge pages goes on with small ones.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
-        Ok(Self { map, len, kind: PhantomData })
+        let start = NonNull::new(map.as_mut_ptr().cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, len, _map: Some(map) })
+    }
+
+    pub(crate) fn none() -> Self {
+        Self { start: NonNull::dangling(), len: 0, _map: None }
     }
 
     pub(crate) fn bytes_for(len: usize) -> usize {
@@ -47,9 +58,10 @@ impl<T: Plain> Deref for Pages<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping holds at least `len` values of T, begins at a page, and any bytes in
-        // it are values of T (`Plain`); it lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }
+        // SAFETY: the mapping holds `len` values of T from `start` on, which is a page's beginning
+        // (or there are none), any bytes in it are values of T (`Plain`), and it lives as long as
+        // `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
@@ -57,7 +69,7 @@ impl<T: Plain> DerefMut for Pages<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as for `deref`; `&mut self` makes it the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 

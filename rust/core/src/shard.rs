@@ -1,11 +1,11 @@
 //! A part of the attributes, with all that is known about them. One thread works on it at a time.
 
-use crate::crowd::{Distinct, NO_CERTIFICATE, Rules};
+use crate::crowd::{Distinct, NO_CERTIFICATE, NOBODY, Rules};
 use crate::error::Error;
 use crate::expiry::Sweep;
 use crate::memory::Budget;
 use crate::slab::{Block, Entry, Slab, capacity, class_for};
-use crate::table::{Crowd, Found, Held, Key, Place, Table};
+use crate::table::{Crowd, Found, Held, Key, Place, Slot, Table};
 
 /// The smallest memory that a shard can work with: a table that grows once, and one extent.
 pub const SMALLEST_SHARD: usize = 4 << 20;
@@ -20,12 +20,51 @@ pub(crate) struct Shard {
     pub(crate) refused: u64,
 }
 
+/// How the gate's clock stands at an observation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    /// Counted as in `expiry`; never less than the clock's.
+    pub(crate) epoch: u32,
+    /// No time before was later: then none of any attribute was.
+    pub(crate) in_order: bool,
+}
+
 /// What one shard holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Holdings {
     pub(crate) attributes: usize,
     pub(crate) entries: usize,
     pub(crate) bytes: usize,
+}
+
+/// What came of trying to append without looking.
+enum Appended {
+    /// The certificate, or the number of entries, had the answer.
+    Decided(bool),
+    /// Appended, but the log must be looked through.
+    Undecided,
+    /// A single user, a full block, a late entry, or a crowd that is kept distinct.
+    Not,
+}
+
+/// What most observations come to.
+#[inline(always)]
+fn append(slot: &mut Slot, slab: &mut Slab, entry: Entry, now: Now, rules: &Rules) -> Appended {
+    slot.epoch = now.epoch;
+    let Held::Crowd(crowd) = slot.held() else { return Appended::Not };
+    let entries = slab.entries_mut(crowd.block);
+    let Some(place) = entries.get_mut(crowd.len) else { return Appended::Not };
+    if !now.in_order || crowd.wants_scan(rules) {
+        return Appended::Not;
+    }
+    *place = entry;
+    slot.lengthen();
+    // No branch on the answer itself: it could not be predicted.
+    let released = entry.time <= crowd.certificate;
+    if !released & (crowd.len.wrapping_add(1) >= rules.z) {
+        return Appended::Undecided;
+    }
+    Appended::Decided(released)
 }
 
 impl Shard {
@@ -46,36 +85,88 @@ impl Shard {
 
     /// Counts one observation under one attribute and says whether z users are there now.
     #[inline(always)]
-    pub(crate) fn observe(&mut self, key: Key, entry: Entry, epoch: u32, rules: &Rules) -> bool {
-        let place = match self.table.find(key) {
-            Found::Taken(place) => place,
-            _ => return self.begin(key, entry, epoch, rules),
-        };
+    pub(crate) fn observe(&mut self, key: Key, entry: Entry, now: Now, rules: &Rules) -> bool {
+        match self.table.find(key) {
+            Found::Taken(place) => {
+                let appended = append(self.table.slot(place), &mut self.slab, entry, now, rules);
+                self.finish(appended, place, entry, rules)
+            }
+            Found::Free(place) if self.table.has_room() => {
+                self.table.insert(place, key, now.epoch, entry);
+                rules.z == 1
+            }
+            _ => self.begin(key, entry, now.epoch, rules),
+        }
+    }
+
+    /// The same, for an attribute that was seen at this index a moment ago.
+    #[inline(always)]
+    pub(crate) fn observe_near(
+        &mut self,
+        near: usize,
+        key: Key,
+        entry: Entry,
+        now: Now,
+        rules: &Rules,
+    ) -> bool {
+        if let Some(slot) = self.table.seen_at(near, key) {
+            let appended = append(slot, &mut self.slab, entry, now, rules);
+            return self.finish(appended, Place::current(near), entry, rules);
+        }
+        if self.table.is_free(near) {
+            self.table.insert(Place::current(near), key, now.epoch, entry);
+            return rules.z == 1;
+        }
+        self.observe_far(key, entry, now, rules)
+    }
+
+    #[inline(never)]
+    fn observe_far(&mut self, key: Key, entry: Entry, now: Now, rules: &Rules) -> bool {
+        self.observe(key, entry, now, rules)
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, appended: Appended, place: Place, entry: Entry, rules: &Rules) -> bool {
+        match appended {
+            Appended::Decided(released) => released,
+            Appended::Undecided => self.look(place, entry.time, rules),
+            Appended::Not => self.observe_slowly(place, entry, rules),
+        }
+    }
+
+    #[inline(never)]
+    fn look(&mut self, place: Place, clock: i64, rules: &Rules) -> bool {
         let slot = self.table.slot(place);
-        slot.epoch = epoch;
-        let mut crowd = match slot.held() {
+        let Held::Crowd(mut crowd) = slot.held() else { return false };
+        let entries = self.slab.entries_mut(crowd.block);
+        let released = crowd.judge(entries, clock, rules, &mut self.scratch);
+        slot.hold_crowd(crowd);
+        released
+    }
+
+    /// A single user, a full block, a late entry, or a crowd so close to z that it is kept distinct.
+    #[inline(never)]
+    fn observe_slowly(&mut self, place: Place, entry: Entry, rules: &Rules) -> bool {
+        let mut crowd = match self.table.slot(place).held() {
             Held::Crowd(crowd) => crowd,
             Held::Single(first) => return self.observe_second(place, first, entry, rules),
             Held::Nobody => return false,
         };
-        let entries = self.slab.entries_mut(crowd.block);
-        let clock = entries[crowd.len - 1].time;
-        if entry.time >= clock && crowd.len < entries.len() && !crowd.wants_scan(rules) {
-            if entry.time <= crowd.certificate {
-                // What most observations of a popular attribute come to.
-                entries[crowd.len] = entry;
-                slot.lengthen();
-                return true;
-            }
-            crowd.append(entries, entry);
-            let released = crowd.judge(entries, entry.time, rules, &mut self.scratch);
-            slot.hold_crowd(crowd);
-            return released;
-        }
+        let clock = self.slab.entries(crowd.block)[crowd.len - 1].time;
         if entry.time < rules.floor(clock) {
             return false;
         }
-        let released = self.observe_slowly(&mut crowd, entry, clock, rules);
+        let now = clock.max(entry.time);
+        if crowd.len == capacity(crowd.block.class) {
+            self.make_room(&mut crowd, now, rules);
+        }
+        let entries = self.slab.entries_mut(crowd.block);
+        let released = if entry.time >= clock && crowd.wants_scan(rules) {
+            crowd.scan(entries, entry, rules)
+        } else {
+            crowd.insert(entries, entry);
+            crowd.judge(entries, now, rules, &mut self.scratch)
+        };
         self.table.slot(place).hold_crowd(crowd);
         released
     }
@@ -88,44 +179,21 @@ impl Shard {
         if entry.time < floor {
             return false;
         }
-        if first.time < floor || first.user == entry.user {
+        let replaced = first.user == NOBODY && first.time <= entry.time;
+        if replaced || first.time < floor || first.user == entry.user {
             self.table.slot(place).hold_single(Entry { user: entry.user, time: clock });
             return rules.z == 1;
         }
         if let Some(crowd) = self.pair(first, entry, rules) {
             self.table.slot(place).hold_crowd(crowd);
-            return rules.z <= 2;
+            return rules.z == 1 || rules.z == 2 && first.user != NOBODY;
         }
         let newer = if first.time > entry.time { first } else { entry };
         self.table.slot(place).hold_single(newer);
         rules.z == 1
     }
 
-    /// A full block, a late entry, or a crowd so close to z that it is kept distinct.
-    #[cold]
-    fn observe_slowly(
-        &mut self,
-        crowd: &mut Crowd,
-        entry: Entry,
-        clock: i64,
-        rules: &Rules,
-    ) -> bool {
-        let now = clock.max(entry.time);
-        if crowd.len == capacity(crowd.block.class) {
-            self.make_room(crowd, now, rules);
-        }
-        let entries = self.slab.entries_mut(crowd.block);
-        if entry.time < clock {
-            crowd.insert(entries, entry);
-        } else if crowd.wants_scan(rules) {
-            return crowd.scan(entries, entry, rules);
-        } else {
-            crowd.append(entries, entry);
-        }
-        crowd.judge(entries, now, rules, &mut self.scratch)
-    }
-
-    /// The first observation of an attribute.
+    /// The first observation of an attribute while the table is full or moving.
     #[cold]
     fn begin(&mut self, key: Key, entry: Entry, epoch: u32, rules: &Rules) -> bool {
         if !self.table.make_room(&mut self.budget) {
@@ -152,25 +220,33 @@ impl Shard {
             pair.swap(0, 1);
         }
         self.slab.entries_mut(block)[..2].copy_from_slice(&pair);
+        let distinct = first.user != NOBODY;
         let certificate = match rules.z {
-            1 => pair[1].time.saturating_add(rules.window),
-            2 => pair[0].time.saturating_add(rules.window),
+            1 if distinct => pair[1].time.saturating_add(rules.window),
+            2 if distinct => pair[0].time.saturating_add(rules.window),
             _ => NO_CERTIFICATE,
         };
-        Some(Crowd { block, len: 2, distinct: true, certificate })
+        Some(Crowd { block, len: 2, distinct, certificate })
     }
 
-    /// Compacts a full block, and moves it to a larger or smaller one where that fits better.
-    #[cold]
+    /// Frees some of a full block: what has expired, else what is doubled; else it grows.
+    #[inline(never)]
     fn make_room(&mut self, crowd: &mut Crowd, clock: i64, rules: &Rules) {
         let entries = self.slab.entries_mut(crowd.block);
         let full = entries.len();
+        crowd.drop_expired(entries, rules.floor(clock));
+        if crowd.len * 4 <= full * 3 && crowd.len * 8 >= full {
+            return;
+        }
         crowd.compact(entries, clock, rules, &mut self.scratch);
         if crowd.len * 2 <= full && crowd.len * 8 >= full {
             return;
         }
+        // Room for 2.5 z_max at most: of a crowd that is complete, three fifths of the block are
+        // appended before the next look.
         let most = rules.z_max + rules.z_max.div_ceil(2) + rules.z_max;
-        let class = class_for((crowd.len * 2).clamp(4, most.max(4)));
+        let wanted = most.min(crowd.len * 3);
+        let class = class_for(wanted.max(4));
         if class != crowd.block.class && self.move_to(crowd, class).is_some() {
             return;
         }
@@ -192,15 +268,29 @@ impl Shard {
     }
 
     #[inline(always)]
-    pub(crate) fn prefetch_slot(&self, key: Key) {
-        self.table.prefetch(key);
+    pub(crate) fn prefetch_slot(&self, hash: u64) {
+        self.table.prefetch(hash);
     }
 
+    /// Fetches what an observation at this time will need of the crowd, and says where the attribute
+    /// was seen, for `observe_near`.
     #[inline(always)]
-    pub(crate) fn prefetch_crowd(&self, key: Key) {
-        if let Some(crowd) = self.table.glance(key) {
-            self.slab.prefetch(crowd.block, crowd.len);
+    pub(crate) fn prefetch_crowd(&self, key: Key, time: i64, rules: &Rules) -> usize {
+        let (index, slot) = self.table.glance(key);
+        if let Held::Crowd(crowd) = slot.held() {
+            let len = crowd.len;
+            let is_full = len == capacity(crowd.block.class);
+            let is_open = time > crowd.certificate && len + 1 >= rules.z;
+            let from = if is_full {
+                0
+            } else if is_open {
+                len.saturating_sub(rules.z)
+            } else {
+                len
+            };
+            self.slab.prefetch(crowd.block, from, len);
         }
+        index
     }
 
     /// Reclaims some of what can never count again.
@@ -231,35 +321,32 @@ impl Shard {
 
     /// Erases one user; `entry_of` gives what stands for them under an attribute.
     pub(crate) fn forget(&mut self, entry_of: impl Fn(u64) -> u64, rules: &Rules) -> usize {
-        let Self { table, slab, budget, scratch, .. } = self;
+        let Self { table, slab, scratch, .. } = self;
         let mut erased = 0;
         table.retain(|slot| {
             let user = entry_of(slot.hash);
             match slot.held() {
-                Held::Nobody => true,
+                Held::Nobody => {}
                 Held::Single(entry) => {
-                    erased += usize::from(entry.user == user);
-                    entry.user != user
+                    if entry.user == user {
+                        erased += 1;
+                        slot.hold_single(Entry { user: NOBODY, ..entry });
+                    }
                 }
                 Held::Crowd(mut crowd) => {
                     let entries = slab.entries_mut(crowd.block);
-                    if !entries[..crowd.len].iter().any(|entry| entry.user == user) {
-                        return true;
+                    if entries[..crowd.len].iter().any(|entry| entry.user == user) {
+                        erased += 1;
+                        let clock = entries[crowd.len - 1].time;
+                        crowd.compact(entries, clock, rules, scratch);
+                        crowd.forget(entries, user);
+                        // What lies behind the log would keep the entry until overwritten.
+                        entries[crowd.len..].fill(Entry::default());
+                        slot.hold_crowd(crowd);
                     }
-                    let clock = entries[crowd.len - 1].time;
-                    erased += 1;
-                    crowd.compact(entries, clock, rules, scratch);
-                    crowd.forget(entries, user);
-                    // What lies behind the log would otherwise keep the entry until overwritten.
-                    entries[crowd.len..].fill(Entry::default());
-                    if crowd.len == 0 {
-                        slab.free(crowd.block, budget);
-                        return false;
-                    }
-                    slot.hold_crowd(crowd);
-                    true
                 }
             }
+            true
         });
         erased
     }

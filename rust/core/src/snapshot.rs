@@ -9,6 +9,7 @@
 //! In the body there are settings, counters, clock, and keyed hashes with times: no user and no
 //! value, and without the key not even those.
 
+use crate::crowd::NOBODY;
 use crate::error::{Error, SnapshotError};
 use crate::gate::Gate;
 use crate::key::Secret;
@@ -135,8 +136,9 @@ impl Gate {
     fn import(&mut self, key: Key, entries: &[Entry]) -> Outcome<()> {
         let ordered = entries.is_sorted_by_key(|entry| entry.time);
         let in_time = |entry: &Entry| i64::MIN < entry.time && entry.time <= self.admission.clock;
-        let sizes = 1..=self.settings.z_max;
-        if key.check & 0b11 != 0 || !ordered || !sizes.contains(&entries.len()) {
+        let users = entries.iter().filter(|entry| entry.user != NOBODY).count();
+        let fits = users <= self.settings.z_max && (1..=users + 1).contains(&entries.len());
+        if key.check & 0b11 != 0 || !ordered || !fits {
             return Err(SnapshotError::Damaged);
         }
         if !entries.iter().all(in_time) {
@@ -420,6 +422,7 @@ pub fn read_plain(body: &[u8]) -> Result<(Gate, Vec<u8>), Error> {
 mod tests {
     use super::*;
     use crate::column::Value;
+    use crate::shard::Now;
     use proptest::prelude::*;
 
     /// A body as the writer makes it: z 2, z_max 3, one attribute with the given entries.
@@ -466,7 +469,8 @@ mod tests {
         // Whoever comes to that attribute, there are two of them at most.
         let shard = &mut gate.shards[0];
         let entry = Entry { user: 2, time: 50 };
-        assert!(!shard.observe(Key { hash: 7, check: 4 }, entry, 0, &gate.rules));
+        let now = Now { epoch: 0, in_order: true };
+        assert!(!shard.observe(Key { hash: 7, check: 4 }, entry, now, &gate.rules));
     }
 
     proptest! {

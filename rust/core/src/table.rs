@@ -1,7 +1,8 @@
 //! The table of attributes: open addressing, linear probing, 32 bytes a slot.
 //!
 //! The position of a slot is the high bits of its hash, and runs never wrap: there is some slack
-//! behind the last position instead. So the table is in the order of the hashes up to the length of
+//! behind the last position instead. Runs begin at even positions, so that the first two slots to be
+//! looked at are on one cache line. So the table is in the order of the hashes up to the length of
 //! a run, and growing it is a sequential copy that can be done a few slots at a time:
 //!
 //! ```text
@@ -95,7 +96,8 @@ impl Slot {
 
     #[inline(always)]
     fn is(&self, key: Key) -> bool {
-        self.hash == key.hash && self.check & !STATE == key.check
+        // A key has zeros where a slot that is taken has its state: they differ by 1, 2 or 3.
+        self.hash == key.hash && (self.check ^ key.check).wrapping_sub(1) < STATE
     }
 
     pub(crate) fn key(&self) -> Key {
@@ -143,8 +145,10 @@ impl Slot {
 }
 
 struct Slots {
+    /// The last one is never taken: it ends the last run.
     slots: Pages<Slot>,
-    bits: u32,
+    /// A position is the hash without so many low bits.
+    shift: u32,
 }
 
 /// Where a slot is: which array, which index.
@@ -152,6 +156,14 @@ struct Slots {
 pub(crate) struct Place {
     leaving: bool,
     index: usize,
+}
+
+impl Place {
+    /// In the table as it is now, no part of it moving.
+    #[inline(always)]
+    pub(crate) fn current(index: usize) -> Self {
+        Self { leaving: false, index }
+    }
 }
 
 pub(crate) enum Found {
@@ -170,38 +182,51 @@ pub(crate) struct Table {
 
 impl Slots {
     fn new(bits: u32, budget: &mut Budget) -> Option<Self> {
-        Some(Self { slots: budget.pages((1 << bits) + SLACK)?, bits })
+        Some(Self { slots: budget.pages((1 << bits) + SLACK)?, shift: 64 - bits })
+    }
+
+    fn bits(&self) -> u32 {
+        64 - self.shift
     }
 
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
-        (hash >> (64 - self.bits)) as usize
+        hash.wrapping_shr(self.shift) as usize & !1
+    }
+
+    /// The slot at an index that is known to be within.
+    #[inline(always)]
+    fn at(&self, index: usize) -> &Slot {
+        debug_assert!(index < self.slots.len());
+        // SAFETY: callers pass a `home`, which is below 2^bits, or go on from a slot that is taken,
+        // which is never the last one. (Checking each step took 10 % of the time per observation.)
+        unsafe { self.slots.get_unchecked(index) }
     }
 
     #[inline(always)]
     fn find(&self, key: Key) -> Result<usize, Option<usize>> {
-        let home = self.home(key.hash);
-        for (step, slot) in self.slots[home..].iter().enumerate() {
+        let mut index = self.home(key.hash);
+        loop {
+            let slot = self.at(index);
             if slot.is(key) {
-                return Ok(home + step);
+                return Ok(index);
             }
             if slot.is_empty() {
-                return Err(Some(home + step));
+                return Err(Some(index).filter(|index| index + 1 < self.slots.len()));
             }
+            index = index.wrapping_add(1);
         }
-        Err(None)
     }
 
     /// Takes a slot out and closes the gap, so that no run is cut in two.
     fn remove(&mut self, index: usize) {
-        let bits = self.bits;
         let mut gap = index;
         let mut next = index + 1;
         while let Some(slot) = self.slots.get(next).copied() {
             if slot.is_empty() {
                 break;
             }
-            if (slot.hash >> (64 - bits)) as usize <= gap {
+            if self.home(slot.hash) <= gap {
                 self.slots[gap] = slot;
                 gap = next;
             }
@@ -222,7 +247,7 @@ impl Table {
     }
 
     pub(crate) fn positions(&self) -> usize {
-        1 << self.current.bits
+        1 << self.current.bits()
     }
 
     #[inline(always)]
@@ -247,19 +272,31 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) fn prefetch(&self, key: Key) {
-        prefetch(&self.current.slots[self.current.home(key.hash)]);
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.current.at(self.current.home(hash)));
     }
 
-    /// The crowd of a key, where it is found within a few steps; for fetching its block ahead.
+    /// Where a key is, or would go, as long as no part of the table moves; and what is there.
     #[inline(always)]
-    pub(crate) fn glance(&self, key: Key) -> Option<Crowd> {
-        let home = self.current.home(key.hash);
-        let slot = self.current.slots[home..].iter().take(4).find(|slot| slot.is(key))?;
-        match slot.held() {
-            Held::Crowd(crowd) => Some(crowd),
-            _ => None,
+    pub(crate) fn glance(&self, key: Key) -> (usize, &Slot) {
+        match self.current.find(key) {
+            Ok(index) | Err(Some(index)) => (index, self.current.at(index)),
+            Err(None) => (self.current.slots.len(), self.current.at(0)),
         }
+    }
+
+    /// The slot that a glance saw, if the key is there now.
+    #[inline(always)]
+    pub(crate) fn seen_at(&mut self, index: usize, key: Key) -> Option<&mut Slot> {
+        let slot = self.current.slots.get_mut(index)?;
+        if slot.is(key) && self.leaving.is_none() { Some(slot) } else { None }
+    }
+
+    /// True if a new key can go where a glance saw an empty slot. If that is still empty, the key has
+    /// not come since: it would have gone there.
+    #[inline(always)]
+    pub(crate) fn is_free(&self, index: usize) -> bool {
+        self.has_room() && self.current.slots.get(index).is_some_and(Slot::is_empty)
     }
 
     /// Makes sure that one more attribute has room; false where the memory limit forbids it.
@@ -272,10 +309,16 @@ impl Table {
         if (self.live + 1) * 5 <= self.positions() * 3 {
             return true;
         }
-        self.leaving.is_none() && self.resize(self.current.bits + 1, budget)
+        self.leaving.is_none() && self.resize(self.current.bits() + 1, budget)
     }
 
-    /// Puts a new attribute into the free place that `find` gave after `make_room`.
+    /// True if one more attribute has room without a change to the table.
+    #[inline(always)]
+    pub(crate) fn has_room(&self) -> bool {
+        self.leaving.is_none() && (self.live + 1) * 5 <= self.positions() * 3
+    }
+
+    /// Puts a new attribute into a free place that `find` gave.
     pub(crate) fn insert(&mut self, place: Place, key: Key, epoch: u32, entry: Entry) {
         let slot = self.slot(place);
         *slot = Slot { hash: key.hash, check: key.check, epoch, a: 0, b: 0 };
@@ -345,11 +388,11 @@ impl Table {
     }
 
     fn shrink(&mut self, budget: &mut Budget) {
-        let mut bits = self.current.bits;
+        let mut bits = self.current.bits();
         while bits > SMALLEST && self.live * 8 < 1 << bits {
             bits -= 1;
         }
-        if bits < self.current.bits {
+        if bits < self.current.bits() {
             self.resize(bits, budget);
         }
     }

@@ -89,18 +89,11 @@ impl Definition {
 
     fn forget(&mut self, user: i64) {
         let z_max = self.z_max;
-        self.attributes.retain(|_, (clock, users)| {
+        for (_, users) in self.attributes.values_mut() {
             let older = users.len().saturating_sub(z_max);
-            if !users.iter().any(|(_, other)| *other == user) {
-                return true;
-            }
             users.drain(..older);
             users.retain(|(_, other)| *other != user);
-            if let Some((newest, _)) = users.last() {
-                *clock = *newest;
-            }
-            !users.is_empty()
-        });
+        }
     }
 }
 

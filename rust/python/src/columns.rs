@@ -63,6 +63,9 @@ pub(crate) fn column<'a>(
 ) -> PyResult<Box<dyn Column + 'a>> {
     Ok(match array.data_type() {
         DataType::Null => Box::new(Nulls(array.as_any().downcast_ref().unwrap_or(&NO_ROWS))),
+        DataType::Int64 if array.null_count() == 0 => {
+            Box::new(Words(array.as_primitive::<Int64Type>().values()))
+        }
         DataType::Int64 => Box::new(Integers(array.as_primitive::<Int64Type>())),
         DataType::Int32 => Box::new(Integers(array.as_primitive::<Int32Type>())),
         DataType::Int16 => Box::new(Integers(array.as_primitive::<Int16Type>())),
@@ -145,6 +148,7 @@ macro_rules! column_of {
 }
 
 struct Nulls<'a>(&'a NullArray);
+struct Words<'a>(&'a [i64]);
 struct Integers<'a, T: ArrowPrimitiveType>(&'a PrimitiveArray<T>);
 struct Unsigned<'a, T: ArrowPrimitiveType>(&'a PrimitiveArray<T>);
 struct Floats<'a, T: ArrowPrimitiveType>(&'a PrimitiveArray<T>);
@@ -160,6 +164,21 @@ impl Column for Nulls<'_> {
 
     fn value(&self, _: usize) -> Option<Value<'_>> {
         None
+    }
+}
+
+impl Column for Words<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn value(&self, row: usize) -> Option<Value<'_>> {
+        self.0.get(row).copied().map(Value::Integer)
+    }
+
+    fn words(&self) -> Option<&[i64]> {
+        Some(self.0)
     }
 }
 

@@ -1,0 +1,145 @@
+//! The rows of a round, decided with the memory fetched ahead.
+
+use super::part::{Part, Seen};
+use crate::admission::{Admission, Admitted};
+use crate::crowd::Rules;
+use crate::expiry::Epochs;
+use crate::gate::walk;
+use crate::settings::{MOST_LEVELS, Rule};
+use crate::shard::{Now, Shard};
+use crate::table::Key;
+
+/// Up to this size the state is in the cache anyway, and fetching ahead only costs.
+const IN_CACHE: usize = 4 << 20;
+
+/// How many rows ahead slots and crowds are fetched.
+const SLOT_AHEAD: usize = 12;
+const CROWD_AHEAD: usize = 6;
+
+/// The whole of a round: plain attributes in one shard, admitted and decided row by row.
+pub(super) struct Plain<'a> {
+    pub(super) admission: &'a mut Admission,
+    pub(super) epochs: &'a mut Epochs,
+    pub(super) rules: Rules,
+    pub(super) shard: &'a mut Shard,
+}
+
+impl Plain<'_> {
+    /// Writes 0 where a row is released, and -1 where not.
+    pub(super) fn decide(&mut self, part: &Part, decisions: &mut [i8]) {
+        let seen = &part.seen[0][..];
+        let valid = |row: usize| part.valid.is_empty() || part.valid[row];
+        if self.shard.bytes() <= IN_CACHE {
+            for (row, (one, decision)) in seen.iter().zip(decisions).enumerate() {
+                if let Some(now) = self.admit(one.entry.time, valid(row)) {
+                    let released = self.shard.observe(one.key(), one.entry, now, &self.rules);
+                    *decision = i8::from(released) - 1;
+                }
+            }
+            return;
+        }
+        let mut ahead = Ahead::new(self.shard, &self.rules, seen);
+        for (row, (one, decision)) in seen.iter().zip(decisions).enumerate() {
+            let near = ahead.next(self.shard, &self.rules, row);
+            if let Some(now) = self.admit(one.entry.time, valid(row)) {
+                let released =
+                    self.shard.observe_near(near, one.key(), one.entry, now, &self.rules);
+                *decision = i8::from(released) - 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn admit(&mut self, time: i64, valid: bool) -> Option<Now> {
+        let admitted = self.admission.admit(time, valid);
+        if admitted == Admitted::No {
+            return None;
+        }
+        let epoch = self.epochs.at(self.admission.clock) as u32;
+        Some(Now { epoch, in_order: admitted == Admitted::InOrder })
+    }
+}
+
+/// A round of several shards or levels; its rows were admitted before.
+pub(super) struct Round<'a> {
+    pub(super) parts: &'a [Part],
+    pub(super) levels: usize,
+    pub(super) plain: bool,
+    pub(super) rules: Rules,
+    pub(super) rule: Rule,
+    /// Of the clock behind the last row.
+    pub(super) epoch: u32,
+}
+
+impl Round<'_> {
+    /// Decides the rows of one shard; `put` gets those that are released, with their level.
+    pub(super) fn decide(&self, number: usize, shard: &mut Shard, mut put: impl FnMut(usize, i8)) {
+        let mut near = [usize::MAX; MOST_LEVELS];
+        for part in self.parts {
+            let seen = &part.seen[number][..];
+            let mut ahead = Ahead::new(shard, &self.rules, seen);
+            for (place, levels) in seen.chunks_exact(self.levels).enumerate() {
+                for (level, near) in near[..self.levels].iter_mut().enumerate() {
+                    *near = ahead.next(shard, &self.rules, place * self.levels + level);
+                }
+                let row = levels[0].row as usize;
+                if let Some(level) = self.decide_row(part.admitted[row], levels, &near, shard) {
+                    put(part.start + row, level as i8);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn decide_row(
+        &self,
+        admitted: Admitted,
+        levels: &[Seen],
+        near: &[usize],
+        shard: &mut Shard,
+    ) -> Option<usize> {
+        if admitted == Admitted::No {
+            return None;
+        }
+        let now = Now { epoch: self.epoch, in_order: admitted == Admitted::InOrder };
+        let mut count = |level: usize| {
+            let (key, entry) = (levels[level].key(), levels[level].entry);
+            key != Key::MISSING && shard.observe_near(near[level], key, entry, now, &self.rules)
+        };
+        if self.plain { count(0).then_some(0) } else { walk(self.rule, self.levels, count) }
+    }
+}
+
+/// Fetches slots and crowds some rows ahead of the one being decided.
+struct Ahead<'a> {
+    seen: &'a [Seen],
+    /// Where the attributes of the next rows were seen, by their number modulo the length.
+    near: [usize; RING],
+}
+
+/// A power of two above `CROWD_AHEAD`.
+const RING: usize = 8;
+
+impl<'a> Ahead<'a> {
+    fn new(shard: &Shard, rules: &Rules, seen: &'a [Seen]) -> Self {
+        seen.iter().take(SLOT_AHEAD).for_each(|later| shard.prefetch_slot(later.hash));
+        let mut near = [usize::MAX; RING];
+        for (near, soon) in near.iter_mut().zip(seen).take(CROWD_AHEAD) {
+            *near = shard.prefetch_crowd(soon.key(), soon.entry.time, rules);
+        }
+        Self { seen, near }
+    }
+
+    /// Where number `at` was seen. To be called for each, in order.
+    #[inline(always)]
+    fn next(&mut self, shard: &Shard, rules: &Rules, at: usize) -> usize {
+        if let Some(later) = self.seen.get(at.wrapping_add(SLOT_AHEAD)) {
+            shard.prefetch_slot(later.hash);
+        }
+        let ahead = at.wrapping_add(CROWD_AHEAD);
+        if let Some(soon) = self.seen.get(ahead) {
+            self.near[ahead % RING] = shard.prefetch_crowd(soon.key(), soon.entry.time, rules);
+        }
+        self.near[at % RING]
+    }
+}
