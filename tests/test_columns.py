@@ -37,9 +37,7 @@ def test_the_stream_is_worth_testing_on() -> None:
 
 def many(times: Any, users: Any, attributes: Any, **options: Any) -> list[bool]:
     unit = options.pop("unit", None)
-    mask = Gate(z=5, window="1h", **options).observe_many(
-        times, users, attributes, time_unit=unit
-    )
+    mask = Gate(z=5, window="1h", **options).observe_many(times, users, attributes, time_unit=unit)
     assert mask.dtype == np.bool_
     assert mask.flags.writeable
     return list(mask.tolist())
@@ -59,7 +57,9 @@ TEXT_COLUMNS = {
     "arrow large_string": lambda values: pa.array(values, pa.large_string()),
     "arrow string_view": lambda values: pa.array(values, pa.string_view()),
     "arrow dictionary": lambda values: pa.array(values).dictionary_encode(),
-    "arrow chunks": lambda values: pa.chunked_array([values[:7], [], values[7:1000], values[1000:]]),
+    "arrow chunks": lambda values: pa.chunked_array(
+        [values[:7], [], values[7:1000], values[1000:]]
+    ),
     "arrow dictionary of int8": lambda values: (
         pa.array(values).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
     ),
@@ -202,7 +202,12 @@ def test_nulls_are_veiled_and_never_counted() -> None:
 
 def test_no_rows() -> None:
     gate = Gate(z=2, window="1h")
-    for nothing in ([], np.array([], int), pa.chunked_array([], pa.int64()), pl.Series([], dtype=int)):
+    for nothing in (
+        [],
+        np.array([], int),
+        pa.chunked_array([], pa.int64()),
+        pl.Series([], dtype=int),
+    ):
         assert gate.observe_many(nothing, nothing, nothing).shape == (0,)
         assert gate.observe_levels_many(nothing, nothing, [nothing]).shape == (0,)
 

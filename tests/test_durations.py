@@ -40,7 +40,7 @@ def test_duration(value: object, expected: int) -> None:
 @pytest.mark.parametrize(
     "value",
     ["", "1", "h", "1 hour", "-1h", "1h-30m", "1e3s", "9223372036854775808ns", -1, None, True,
-     float("nan"), float("inf"), timedelta(-1), [1], "１h"],
+     float("nan"), float("inf"), timedelta(-1), [1], "\uff11h"],
 )  # fmt: skip
 def test_no_duration(value: object) -> None:
     with pytest.raises(ValueError, match="lateness: expected a duration such as '1h'"):

@@ -29,9 +29,7 @@ def purchases() -> pyarrow.Table:
         return pyarrow.csv.read_csv(file)
 
 
-@pytest.mark.parametrize(
-    ("window", "z", "released"), [("7d", 20, 62_639), ("30d", 5, 368_735)]
-)
+@pytest.mark.parametrize(("window", "z", "released"), [("7d", 20, 62_639), ("30d", 5, 368_735)])
 def test_the_published_counts(window: str, z: int, released: int) -> None:
     table = purchases()
     assert table.num_rows == 406_829

@@ -86,7 +86,7 @@ def test_what_is_veiled_for_another_reason_is_said() -> None:
 
 def test_a_misspelt_column_lists_those_there_are() -> None:
     for table in (pa.table(COLUMNS), pd.DataFrame(COLUMNS), pl.DataFrame(COLUMNS)):
-        with pytest.raises(ValueError, match="user: no column 'whom'.*'when', 'who', 'page'"):
+        with pytest.raises(ValueError, match=r"user: no column 'whom'.*'when', 'who', 'page'"):
             anonymize(table, **{**NAMES, "user": "whom"})
     with pytest.raises(TypeError, match="table: expected a pandas or Polars data frame"):
         anonymize([1, 2], **NAMES)

@@ -9,7 +9,7 @@ import pytest
 FOLDER = Path(__file__).parent / "conformance"
 
 
-def value(written: object) -> Any:  # noqa: ANN401  # whatever it stands for
+def value(written: object) -> Any:  # whatever it stands for
     """Turn a user, a value, a level or a time, as the files write it, into what it stands for."""
     if isinstance(written, dict):
         ((kind, text),) = written.items()

@@ -3,7 +3,11 @@
 from os import PathLike
 from typing import Any, Self, final
 
+from typing_extensions import disjoint_base
+
 from zveil.times import Instant
+
+__all__ = ["MOST_LEVELS", "Gate", "Saved", "SnapshotError", "__version__", "open_snapshot"]
 
 __version__: str
 MOST_LEVELS: int
@@ -11,6 +15,7 @@ MOST_LEVELS: int
 class SnapshotError(ValueError):
     """A snapshot that cannot be used: foreign, of another version or key, cut off or altered."""
 
+@disjoint_base
 class Gate:
     def __new__(
         cls,
@@ -84,10 +89,10 @@ class Gate:
         """The 32 secret bytes; needed to restore a snapshot."""
 
     def settings(self) -> dict[str, Any]:
-        """What the gate was told, in nanoseconds and bytes."""
+        """Give what the gate was told, in nanoseconds and bytes."""
 
     def counts(self) -> dict[str, Any]:
-        """What `zveil.Gate.stats` shows."""
+        """Count what `zveil.Gate.stats` shows."""
 
     def save(self, path: str | PathLike[str], note: bytes) -> None:
         """Write a snapshot with a note beside the state."""

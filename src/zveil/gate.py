@@ -62,7 +62,7 @@ class Gate(_native.Gate):
     z
         Distinct users needed, the observed one among them; from 1.
     window
-        ``"1h"``, ``"90s"``, a timedelta, or seconds. Closed: a user seen exactly a window ago counts.
+        ``"1h"``, ``"90s"``, a timedelta, or seconds. A user seen exactly a window ago counts.
     z_max
         The largest z that may be set later; z by default. Memory grows with it.
     lateness
@@ -72,8 +72,8 @@ class Gate(_native.Gate):
         Observations past the wall clock by more than this are veiled and counted as future, or they
         would make everyone else late; ``"1d"`` by default, None to take any time.
     time_unit
-        What plain numbers are: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``. Integers are exact, floats are
-        rounded to the microsecond (nanoseconds: to the nanosecond).
+        What plain numbers are: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``. Integers are exact, floats
+        are rounded to the microsecond (nanoseconds: to the nanosecond).
     rule
         How the levels of one observation are counted, see `observe_levels`: ``"fall-through"``,
         ``"fixed"`` (with ``fixed_level``, 0 is the coarsest) or ``"authors"``.
@@ -117,6 +117,7 @@ class Gate(_native.Gate):
         threads: int = 1,
         key: bytes | None = None,
     ) -> Self:
+        """Check the options and make the gate."""
         window_ns = duration_ns(window, "window")
         if rule not in ("fall-through", "fixed", "authors"):
             raise ValueError(f"rule: expected 'fall-through', 'fixed' or 'authors', got {rule!r}")
@@ -172,8 +173,10 @@ class Gate(_native.Gate):
         """
         unit = None if time_unit is None else unit_ns(time_unit)
         masks = [
-            np.frombuffer(self.observe_arrays(*pieces, unit), dtype=np.bool_)
-            for pieces in aligned([times, users, attributes], ["times", "users", "attributes"])
+            np.frombuffer(self.observe_arrays(first, second, third, unit), dtype=np.bool_)
+            for first, second, third in aligned(
+                [times, users, attributes], ["times", "users", "attributes"]
+            )
         ]
         return masks[0] if len(masks) == 1 else np.concatenate([np.empty(0, np.bool_), *masks])
 
@@ -206,7 +209,9 @@ class Gate(_native.Gate):
         names = [f"levels[{number}]" for number in range(len(columns))]
         found = [
             np.frombuffer(self.observe_level_arrays(first, second, rest, unit), dtype=np.int8)
-            for first, second, *rest in aligned([times, users, *columns], ["times", "users", *names])
+            for first, second, *rest in aligned(
+                [times, users, *columns], ["times", "users", *names]
+            )
         ]
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int8), *found])
 
@@ -233,8 +238,8 @@ class Gate(_native.Gate):
         Parameters
         ----------
         events
-            Events in which ``event[time]``, ``event[user]`` and ``event[attribute]`` can be looked up:
-            tuples, or dicts with their keys named.
+            Events in which ``event[time]``, ``event[user]`` and ``event[attribute]`` can be looked
+            up: tuples, or dicts with their keys named.
         time, user, attribute
             Where they are in an event.
 

@@ -7,7 +7,9 @@ pub enum Error {
     #[error("{parameter}: {rule}, got {got}")]
     Setting { parameter: &'static str, rule: String, got: String },
 
-    #[error("times, users and attributes must have one length, got {times}, {users} and {attributes}")]
+    #[error(
+        "times, users and attributes must have one length, got {times}, {users} and {attributes}"
+    )]
     Lengths { times: usize, users: usize, attributes: usize },
 
     #[error("the operating system gave no random bytes for a key")]

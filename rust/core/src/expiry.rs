@@ -70,6 +70,11 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
+    #[inline(always)]
+    pub(crate) fn is_due(&self, epoch: u64) -> bool {
+        self.debt > 0 || epoch != self.epoch
+    }
+
     /// How many slots the hand should pass now, after so many observations.
     pub(crate) fn steps(&mut self, epoch: u64, positions: usize, observations: usize) -> usize {
         let passed = (epoch - self.epoch).min(EPOCHS as u64) as usize;

@@ -104,20 +104,18 @@ impl Gate {
 
     /// Decides one observation. A missing user, attribute or time (the smallest number) is veiled.
     pub fn observe(&mut self, time: i64, user: Option<Value>, attribute: Option<Value>) -> bool {
-        let attribute = attribute.and_then(|value| self.hasher.block(value, Role::Attribute));
-        let user = user.and_then(|value| self.hasher.block(value, Role::User));
         self.observed += 1;
-        let (Some(attribute), Some(user)) = (attribute, user) else {
-            self.admission.admit(time, false);
-            return false;
+        let hashed = match (attribute, user) {
+            (Some(attribute), Some(user)) => self.hasher.pair(attribute, user),
+            _ => None,
         };
         let before = self.admission.clock;
-        let admitted = self.admission.admit(time, true);
-        if admitted == Admitted::No {
-            return false;
-        }
-        let hash = self.hasher.attribute(attribute);
+        let admitted = self.admission.admit(time, hashed.is_some());
+        let Some((hash, user)) = hashed.filter(|_| admitted != Admitted::No) else { return false };
         let key = Key::new(hash, hash);
+        let shard = key.shard(self.shards.len());
+        // While the user is hashed under this attribute.
+        self.shards[shard].prefetch_slot(key.hash);
         let released = self.count(key, user, time, admitted);
         self.released += u64::from(released);
         self.reclaim(before, key);
@@ -239,7 +237,9 @@ pub(crate) fn walk(
 ) -> Option<usize> {
     match rule {
         Rule::FallThrough => (0..levels).rev().find(|level| count(*level)),
-        Rule::Fixed(level) => Some(usize::from(level)).filter(|level| *level < levels && count(*level)),
+        Rule::Fixed(level) => {
+            Some(usize::from(level)).filter(|level| *level < levels && count(*level))
+        }
         Rule::Authors => {
             let mut finest = None;
             for level in 0..levels {

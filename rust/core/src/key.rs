@@ -143,13 +143,21 @@ fn words<const N: usize>(bytes: &[u8]) -> [u128; N] {
 
 /// Runs a generic body with the machine's AES instructions where it has them.
 macro_rules! dispatch {
-    ($self:ident, $body:ident :: <$($kind:ident),*> ( $($arg:expr),* )) => {{
+    ($self:ident, $body:ident ( $($arg:expr),* )) => {{
         #[cfg(target_arch = "x86_64")]
         if $self.hardware {
             // SAFETY: `hardware` is only true where the CPU said that it has AES.
-            return unsafe { accelerated::$body::<$($kind),*>($self, $($arg),*) };
+            return unsafe { accelerated::$body($self, $($arg),*) };
         }
-        $self.$body::<Portable, $($kind),*>($($arg),*)
+        $self.$body::<Portable>($($arg),*)
+    }};
+    ($self:ident, $body:ident ::<$kind:ident> ( $($arg:expr),* )) => {{
+        #[cfg(target_arch = "x86_64")]
+        if $self.hardware {
+            // SAFETY: as above.
+            return unsafe { accelerated::$body::<$kind>($self, $($arg),*) };
+        }
+        $self.$body::<Portable, $kind>($($arg),*)
     }};
 }
 
@@ -183,17 +191,17 @@ impl Hasher {
     }
 
     pub(crate) fn block(&self, value: Value<'_>, role: Role) -> Option<u128> {
-        dispatch!(self, one_block::<>(value, role))
+        dispatch!(self, one_block(value, role))
     }
 
     /// Attribute blocks become attribute hashes; `above` are the hashes of the level above.
     pub(crate) fn attributes(&self, blocks: &mut [u128], above: Option<&[u128]>) {
-        dispatch!(self, attribute_hashes::<>(blocks, above))
+        dispatch!(self, attribute_hashes(blocks, above))
     }
 
     /// User blocks become the entries that stand under the given attributes.
     pub(crate) fn users(&self, blocks: &[u128], attributes: &[u128], out: &mut [u64]) {
-        dispatch!(self, user_entries::<>(blocks, attributes, out))
+        dispatch!(self, user_entries(blocks, attributes, out))
     }
 
     /// Users and plain attributes that are integers, hashed in one go: `take` gets the number of each
@@ -207,10 +215,10 @@ impl Hasher {
         dispatch!(self, word_hashes::<F>(users, attributes, take))
     }
 
-    pub(crate) fn attribute(&self, block: u128) -> u128 {
-        let mut hash = [block];
-        self.attributes(&mut hash, None);
-        hash[0]
+    /// The hash of one plain attribute, and the block of one user: side by side, they take hardly
+    /// longer than one.
+    pub(crate) fn pair(&self, attribute: Value<'_>, user: Value<'_>) -> Option<(u128, u128)> {
+        dispatch!(self, one_pair(attribute, user))
     }
 
     pub(crate) fn user(&self, block: u128, attribute_high: u64) -> u64 {
@@ -263,6 +271,13 @@ impl Hasher {
             }
             Value::Prepared(block) => block,
         })
+    }
+
+    #[inline(always)]
+    fn one_pair<R: Rounds>(&self, attribute: Value<'_>, user: Value<'_>) -> Option<(u128, u128)> {
+        let attribute = self.one_block::<R>(attribute, Role::Attribute)?;
+        let user = self.one_block::<R>(user, Role::User)?;
+        Some((self.attribute.encrypt::<R>(attribute), user))
     }
 
     /// The pieces may overlap: with the length in the block, they still spell only one text.
@@ -366,6 +381,15 @@ mod accelerated {
     }
 
     #[target_feature(enable = "aes")]
+    pub(super) fn one_pair(
+        hasher: &Hasher,
+        attribute: Value<'_>,
+        user: Value<'_>,
+    ) -> Option<(u128, u128)> {
+        hasher.one_pair::<Hardware>(attribute, user)
+    }
+
+    #[target_feature(enable = "aes")]
     pub(super) fn attribute_hashes(hasher: &Hasher, blocks: &mut [u128], above: Option<&[u128]>) {
         hasher.attribute_hashes::<Hardware>(blocks, above);
     }
@@ -458,8 +482,8 @@ mod tests {
                 let (a, b) = (Value::Text(&text[..n]), Value::Integer(n as i64 - 50));
                 assert_eq!(fast.block(a, role), slow.block(a, role));
                 assert_eq!(fast.block(b, role), slow.block(b, role));
+                assert_eq!(fast.pair(a, b), slow.pair(a, b));
                 let block = fast.block(a, role).unwrap_or_default();
-                assert_eq!(fast.attribute(block), slow.attribute(block));
                 assert_eq!(fast.user(block, 9), slow.user(block, 9));
             }
         }
@@ -487,9 +511,10 @@ mod tests {
         ] {
             let block = hasher.block(value, Role::Attribute).unwrap_or_default();
             assert!(seen.insert(Some(block)));
-            let mut level = [block];
+            let (mut level, mut plain) = ([block], [block]);
             hasher.attributes(&mut level, Some(&[ABOVE_LEVELS]));
-            assert_ne!(level[0], hasher.attribute(block));
+            hasher.attributes(&mut plain, None);
+            assert_ne!(level, plain);
         }
     }
 
@@ -499,12 +524,7 @@ mod tests {
         let form = |value: Value<'_>| hasher.block(value, Role::User);
         let seven = form(Value::Integer(7));
         assert!(seven.is_some());
-        for same in [
-            Value::Text(b"7"),
-            Value::Bytes(b"7"),
-            Value::Unsigned(7),
-            Value::Float(7.0),
-        ] {
+        for same in [Value::Text(b"7"), Value::Bytes(b"7"), Value::Unsigned(7), Value::Float(7.0)] {
             assert_eq!(form(same), seven);
         }
         for other in [Value::Text(b"07"), Value::Text(b"+7"), Value::Text(b"7 ")] {

@@ -294,7 +294,14 @@ impl Shard {
     }
 
     /// Reclaims some of what can never count again.
+    #[inline(always)]
     pub(crate) fn reclaim(&mut self, epoch: u64, observations: usize) {
+        if self.sweep.is_due(epoch) {
+            self.reclaim_some(epoch, observations);
+        }
+    }
+
+    fn reclaim_some(&mut self, epoch: u64, observations: usize) {
         let steps = self.sweep.steps(epoch, self.table.positions(), observations);
         if steps == 0 {
             return;

@@ -63,14 +63,9 @@ impl Gate {
         })?;
         out.number(settings.memory_limit.map_or(u64::MAX, |limit| limit as u64))?;
         out.number(self.admission.clock as u64)?;
-        for counter in [
-            stats.observed,
-            stats.released,
-            stats.late,
-            stats.future,
-            stats.invalid,
-            stats.refused,
-        ] {
+        for counter in
+            [stats.observed, stats.released, stats.late, stats.future, stats.invalid, stats.refused]
+        {
             out.number(counter)?;
         }
         out.bytes(&(note.len() as u32).to_le_bytes())?;
@@ -448,14 +443,17 @@ mod tests {
     #[test]
     fn a_sound_body_is_taken_and_an_unsound_one_refused() {
         let (gate, note) = read_plain(&body(4, &[(1, 10), (2, 50)])).unwrap();
-        assert_eq!((gate.stats().attributes, gate.stats().observed, &note[..]), (1, 9, &b"note"[..]));
+        assert_eq!(
+            (gate.stats().attributes, gate.stats().observed, &note[..]),
+            (1, 9, &b"note"[..])
+        );
         for (check, entries) in [
-            (5, &[(1, 10)][..]),                             // a state where the key ends
-            (4, &[]),                                        // nobody
-            (4, &[(1, 20), (2, 10)]),                        // out of order
-            (4, &[(1, 10), (2, 51)]),                        // newer than the clock
-            (4, &[(1, i64::MIN)]),                           // no time
-            (4, &[(1, 1), (2, 2), (3, 3), (4, 4)]),          // more than z_max
+            (5, &[(1, 10)][..]),                    // a state where the key ends
+            (4, &[]),                               // nobody
+            (4, &[(1, 20), (2, 10)]),               // out of order
+            (4, &[(1, 10), (2, 51)]),               // newer than the clock
+            (4, &[(1, i64::MIN)]),                  // no time
+            (4, &[(1, 1), (2, 2), (3, 3), (4, 4)]), // more than z_max
         ] {
             assert!(read_plain(&body(check, entries)).is_err());
         }

@@ -429,7 +429,7 @@ mod tests {
     fn key(seed: u64) -> Key {
         let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         // Some keys crowd at the very end of the table, in one long run that enters the slack.
-        let hash = if seed % 50 == 0 { !(mixed >> 8) } else { mixed };
+        let hash = if seed.is_multiple_of(50) { !(mixed >> 8) } else { mixed };
         Key { hash, check: (seed as u32 & 0xFFFF) << 2 }
     }
 
@@ -446,11 +446,11 @@ mod tests {
                 match action {
                     0 => table.sweep(100, &mut budget, |slot, _| {
                         let Held::Single(entry) = slot.held() else { return true };
-                        entry.user % 5 == 0 && map.remove(&entry.user).is_some()
+                        entry.user.is_multiple_of(5) && map.remove(&entry.user).is_some()
                     }),
                     1 if n % 50 == 0 => table.retain(|slot| {
                         let Held::Single(entry) = slot.held() else { return false };
-                        entry.user % 7 != 0 || map.remove(&entry.user).is_none()
+                        !entry.user.is_multiple_of(7) || map.remove(&entry.user).is_none()
                     }),
                     _ => match table.find(key) {
                         Found::Taken(place) => {

@@ -7,6 +7,9 @@ use zveil_core::{Column, Gate, Rule, Secret, Settings, VEILED, Value};
 
 type Path = Vec<Option<i64>>;
 
+/// The clock of an attribute and, in the order of last sight, its users with their times.
+type Known = (i64, Vec<(i64, i64)>);
+
 /// Everything that was ever observed, and nothing clever.
 struct Definition {
     z: usize,
@@ -15,8 +18,8 @@ struct Definition {
     lateness: i64,
     rule: Rule,
     clock: Option<i64>,
-    /// For each attribute its clock and, in the order of last sight, the users.
-    attributes: HashMap<(bool, Path), (i64, Vec<(i64, i64)>)>,
+    /// Plain attributes and levels.
+    attributes: HashMap<(bool, Path), Known>,
 }
 
 impl Definition {

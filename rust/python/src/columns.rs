@@ -97,11 +97,7 @@ pub(crate) fn column<'a>(
     })
 }
 
-fn dictionary<'a>(
-    array: &'a ArrayRef,
-    role: Role,
-    gate: &Gate,
-) -> PyResult<Box<dyn Column + 'a>> {
+fn dictionary<'a>(array: &'a ArrayRef, role: Role, gate: &Gate) -> PyResult<Box<dyn Column + 'a>> {
     fn with_keys<'a, K: ArrowDictionaryKeyType>(
         keys: &'a PrimitiveArray<K>,
         values: &'a ArrayRef,

@@ -3,14 +3,14 @@
 use crate::columns::{Import, column};
 use crate::failure::Failure;
 use crate::times::{self, Scale};
-use crate::values::Held;
+use crate::values::{Held, utf8};
 use arrow_array::ArrayRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use zveil_core::{Column, Error, Role, Rule, Secret, Settings, VEILED};
+use zveil_core::{Column, Error, Role, Rule, Secret, Settings, VEILED, Value};
 
 #[pyclass(frozen, subclass, module = "zveil._native")]
 pub(crate) struct Gate {
@@ -127,6 +127,13 @@ impl Gate {
         attribute: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         let time = times::instant(t, self.scale)?;
+        if let (Ok(user), Ok(attribute)) = (user.cast::<PyString>(), attribute.cast::<PyString>()) {
+            // Text is what comes most, and the way around `Held` takes a third of the time.
+            let user = utf8(user, Role::User)?.as_bytes();
+            let attribute = utf8(attribute, Role::Attribute)?.as_bytes();
+            let (user, attribute) = (Some(Value::Text(user)), Some(Value::Text(attribute)));
+            return Ok(self.lock(py)?.observe(time, user, attribute));
+        }
         let user = Held::new(user, Role::User)?;
         let attribute = Held::new(attribute, Role::Attribute)?;
         let (user, attribute) = (user.value(Role::User)?, attribute.value(Role::Attribute)?);

@@ -51,14 +51,30 @@ impl Scale {
             return NONE;
         }
         let grain = self.unit.min(MICROSECOND);
-        let grains = (number * (self.unit / grain) as f64).round_ties_even();
+        let grains = nearest(number * (self.unit / grain) as f64);
         // Floats beyond 64 bits become the limits, and those are caught as too large.
         self.integer(grains as i64, grain)
     }
 }
 
+/// The nearest whole number, to even from the middle. `round_ties_even` would be a call into a
+/// library on the CPUs that this is compiled for.
+fn nearest(number: f64) -> f64 {
+    /// Added to a smaller number, leaves no bits behind the point.
+    const WHOLE: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
+    if number.abs() < 2_251_799_813_685_248.0 { (number + WHOLE) - WHOLE } else { number }
+}
+
 /// One time from Python.
+#[inline(always)]
 pub(crate) fn instant(value: &Bound<'_, PyAny>, scale: Scale) -> PyResult<i64> {
+    if let Ok(number) = value.cast_exact::<PyFloat>() {
+        return Ok(scale.float(number.value()));
+    }
+    instant_otherwise(value, scale)
+}
+
+fn instant_otherwise(value: &Bound<'_, PyAny>, scale: Scale) -> PyResult<i64> {
     if value.is_exact_instance_of::<PyInt>() {
         return Ok(match value.extract::<i64>() {
             Ok(number) => scale.integer(number, scale.unit),

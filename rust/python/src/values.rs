@@ -71,7 +71,8 @@ impl<'a, 'py> Held<'a, 'py> {
     }
 }
 
-fn utf8<'a>(text: &'a Bound<'_, PyString>, role: Role) -> PyResult<&'a str> {
+#[inline(always)]
+pub(crate) fn utf8<'a>(text: &'a Bound<'_, PyString>, role: Role) -> PyResult<&'a str> {
     // Python's own error quotes the text.
     text.to_str().map_err(|_| {
         let name = name(role);

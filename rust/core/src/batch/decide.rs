@@ -28,10 +28,9 @@ impl Plain<'_> {
     /// Writes 0 where a row is released, and -1 where not.
     pub(super) fn decide(&mut self, part: &Part, decisions: &mut [i8]) {
         let seen = &part.seen[0][..];
-        let valid = |row: usize| part.valid.is_empty() || part.valid[row];
         if self.shard.bytes() <= IN_CACHE {
             for (row, (one, decision)) in seen.iter().zip(decisions).enumerate() {
-                if let Some(now) = self.admit(one.entry.time, valid(row)) {
+                if let Some(now) = self.admit(one.entry.time, part.is_valid(row)) {
                     let released = self.shard.observe(one.key(), one.entry, now, &self.rules);
                     *decision = i8::from(released) - 1;
                 }
@@ -41,7 +40,7 @@ impl Plain<'_> {
         let mut ahead = Ahead::new(self.shard, &self.rules, seen);
         for (row, (one, decision)) in seen.iter().zip(decisions).enumerate() {
             let near = ahead.next(self.shard, &self.rules, row);
-            if let Some(now) = self.admit(one.entry.time, valid(row)) {
+            if let Some(now) = self.admit(one.entry.time, part.is_valid(row)) {
                 let released =
                     self.shard.observe_near(near, one.key(), one.entry, now, &self.rules);
                 *decision = i8::from(released) - 1;
@@ -60,9 +59,9 @@ impl Plain<'_> {
     }
 }
 
-/// A round of several shards or levels; its rows were admitted before.
-pub(super) struct Round<'a> {
-    pub(super) parts: &'a [Part],
+/// What the rows of a round are decided by, where there are several shards or levels.
+#[derive(Clone, Copy)]
+pub(super) struct Round {
     pub(super) levels: usize,
     pub(super) plain: bool,
     pub(super) rules: Rules,
@@ -71,21 +70,35 @@ pub(super) struct Round<'a> {
     pub(super) epoch: u32,
 }
 
-impl Round<'_> {
+impl Round {
     /// Decides the rows of one shard; `put` gets those that are released, with their level.
-    pub(super) fn decide(&self, number: usize, shard: &mut Shard, mut put: impl FnMut(usize, i8)) {
+    pub(super) fn decide(
+        &self,
+        seen: &[Seen],
+        admitted: &[Admitted],
+        shard: &mut Shard,
+        mut put: impl FnMut(u32, i8),
+    ) {
+        let mut ahead = Ahead::new(shard, &self.rules, seen);
+        if self.plain {
+            for (at, one) in seen.iter().enumerate() {
+                let near = ahead.next(shard, &self.rules, at);
+                if let Some(now) = self.now(admitted[one.row as usize])
+                    && shard.observe_near(near, one.key(), one.entry, now, &self.rules)
+                {
+                    put(one.row, 0);
+                }
+            }
+            return;
+        }
         let mut near = [usize::MAX; MOST_LEVELS];
-        for part in self.parts {
-            let seen = &part.seen[number][..];
-            let mut ahead = Ahead::new(shard, &self.rules, seen);
-            for (place, levels) in seen.chunks_exact(self.levels).enumerate() {
-                for (level, near) in near[..self.levels].iter_mut().enumerate() {
-                    *near = ahead.next(shard, &self.rules, place * self.levels + level);
-                }
-                let row = levels[0].row as usize;
-                if let Some(level) = self.decide_row(part.admitted[row], levels, &near, shard) {
-                    put(part.start + row, level as i8);
-                }
+        for (place, levels) in seen.chunks_exact(self.levels).enumerate() {
+            for (level, near) in near[..self.levels].iter_mut().enumerate() {
+                *near = ahead.next(shard, &self.rules, place * self.levels + level);
+            }
+            let row = levels[0].row;
+            if let Some(level) = self.decide_row(admitted[row as usize], levels, &near, shard) {
+                put(row, level as i8);
             }
         }
     }
@@ -98,15 +111,17 @@ impl Round<'_> {
         near: &[usize],
         shard: &mut Shard,
     ) -> Option<usize> {
-        if admitted == Admitted::No {
-            return None;
-        }
-        let now = Now { epoch: self.epoch, in_order: admitted == Admitted::InOrder };
-        let mut count = |level: usize| {
+        let now = self.now(admitted)?;
+        walk(self.rule, self.levels, |level| {
             let (key, entry) = (levels[level].key(), levels[level].entry);
             key != Key::MISSING && shard.observe_near(near[level], key, entry, now, &self.rules)
-        };
-        if self.plain { count(0).then_some(0) } else { walk(self.rule, self.levels, count) }
+        })
+    }
+
+    #[inline(always)]
+    fn now(&self, admitted: Admitted) -> Option<Now> {
+        let in_order = admitted == Admitted::InOrder;
+        if admitted == Admitted::No { None } else { Some(Now { epoch: self.epoch, in_order }) }
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod decide;
 mod part;
+mod threads;
 
 use crate::column::Column;
 use crate::error::Error;
@@ -19,10 +20,9 @@ use part::{Part, Source};
 
 /// Rows of a round on one thread: their hashes stay in the cache.
 const ROUND: usize = 4096;
-/// Rows of a round for each of several threads: worth starting a thread for.
-const ROUND_THREADED: usize = 65_536;
 /// A batch below this is decided on the calling thread alone.
 const WORTH_THREADS: usize = 16_384;
+
 /// What became of an observation: the number of the level released, or this.
 pub const VEILED: i8 = -1;
 
@@ -58,15 +58,17 @@ impl Gate {
         let rows = source.times.len();
         if source.plain && self.shards.len() == 1 {
             self.run_plain(source, decisions);
+        } else if self.shards.len() == 1 || rows < WORTH_THREADS {
+            self.run_rounds(source, decisions);
         } else {
-            self.run_sharded(source, decisions);
+            self.run_threads(source, decisions);
         }
         self.observed += rows as u64;
         self.released += count_released(decisions);
         Ok(())
     }
 
-    #[inline(never)]
+    /// Plain attributes in one shard: the shortest way.
     fn run_plain(&mut self, source: &Source, decisions: &mut [i8]) {
         let mut part = Part::default();
         for (number, decisions) in decisions.chunks_mut(ROUND).enumerate() {
@@ -81,46 +83,33 @@ impl Gate {
         }
     }
 
-    fn run_sharded(&mut self, source: &Source, decisions: &mut [i8]) {
-        let rows = source.times.len();
-        let shards = self.shards.len();
-        let threads = if rows < WORTH_THREADS { 1 } else { shards };
-        let share = if threads == 1 { ROUND } else { ROUND_THREADED };
-        let mut parts: Vec<Part> = (0..threads).map(|_| Part::default()).collect();
-        for start in (0..rows).step_by(share * threads) {
-            let end = rows.min(start + share * threads);
-            let each = (end - start).div_ceil(threads);
-            for (number, part) in parts.iter_mut().enumerate() {
-                part.start = end.min(start + number * each);
-                part.rows = end.min(start + (number + 1) * each) - part.start;
-            }
-            in_parallel(&mut parts, threads, |part| part.prepare(&self.hasher, source, shards));
+    /// Several shards or levels on the calling thread.
+    fn run_rounds(&mut self, source: &Source, decisions: &mut [i8]) {
+        let mut part = Part::default();
+        let mut admitted = Vec::new();
+        for (number, decisions) in decisions.chunks_mut(ROUND).enumerate() {
+            part.start = number * ROUND;
+            part.rows = decisions.len();
+            part.prepare(&self.hasher, source, self.shards.len());
             let before = self.epochs.at(self.admission.clock);
-            for part in &mut parts {
-                part.admit(source, &mut self.admission);
-            }
-            let round = Round {
-                parts: &parts,
-                levels: source.levels.len(),
-                plain: source.plain,
-                rules: self.rules,
-                rule: self.settings.rule,
-                epoch: self.epochs.at(self.admission.clock) as u32,
-            };
-            let share = (end - start) / shards;
-            let mut work: Vec<_> = self
-                .shards
-                .iter_mut()
-                .enumerate()
-                .map(|(number, shard)| (number, shard, Vec::with_capacity(share)))
-                .collect();
-            in_parallel(&mut work, threads, |(number, shard, released)| {
+            part.admit(source.times, &mut self.admission, &mut admitted);
+            let round = self.round(source);
+            let share = part.rows / self.shards.len() + 1;
+            for (shard, seen) in self.shards.iter_mut().zip(&part.seen) {
                 shard.reclaim(before, share);
-                round.decide(*number, shard, |row, level| released.push((row, level)));
-            });
-            for (row, level) in work.into_iter().flat_map(|(_, _, released)| released) {
-                decisions[row] = level;
+                round.decide(seen, &admitted, shard, |row, level| decisions[row as usize] = level);
             }
+        }
+    }
+
+    /// How rows are decided at the clock as it stands, behind the last row admitted.
+    fn round(&mut self, source: &Source) -> Round {
+        Round {
+            levels: source.levels.len(),
+            plain: source.plain,
+            rules: self.rules,
+            rule: self.settings.rule,
+            epoch: self.epochs.at(self.admission.clock) as u32,
         }
     }
 }
@@ -128,21 +117,4 @@ impl Gate {
 fn count_released(decisions: &[i8]) -> u64 {
     // Wrapping sums are vectorized, checked ones are not; there are fewer than 2^64 rows.
     decisions.iter().fold(0_u64, |sum, level| sum.wrapping_add(u64::from(*level != VEILED)))
-}
-
-/// Gives each item to a thread, the last to the calling one.
-fn in_parallel<T: Send>(items: &mut [T], threads: usize, work: impl Fn(&mut T) + Sync) {
-    let Some((last, others)) = items.split_last_mut() else { return };
-    if threads == 1 {
-        others.iter_mut().for_each(&work);
-        work(last);
-        return;
-    }
-    let work = &work;
-    std::thread::scope(|scope| {
-        for item in others {
-            scope.spawn(move || work(item));
-        }
-        work(last);
-    });
 }

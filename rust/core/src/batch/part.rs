@@ -35,8 +35,7 @@ pub(super) struct Part {
     pub(super) rows: usize,
     users: Vec<u128>,
     /// Has a user and at least one level. Empty if all rows have.
-    pub(super) valid: Vec<bool>,
-    pub(super) admitted: Vec<Admitted>,
+    valid: Vec<bool>,
     levels: Vec<Level>,
     /// For each shard the rows that belong to it, one behind the other, with all their levels.
     pub(super) seen: Vec<Vec<Seen>>,
@@ -87,16 +86,24 @@ impl Part {
 
     /// The shortest way, for integers; false where the columns are not.
     fn take_words(&mut self, hasher: &Hasher, source: &Source, times: &[i64]) -> bool {
-        let ([seen], [attributes], true) = (&mut self.seen[..], source.levels, source.plain) else {
-            return false;
-        };
+        let ([attributes], true) = (source.levels, source.plain) else { return false };
         let (Some(users), Some(attributes)) = (source.users.words(), attributes.words()) else {
             return false;
         };
         let rows = self.start..self.start + self.rows;
-        seen.resize(self.rows, Seen::default());
-        hasher.words(&users[rows.clone()], &attributes[rows], |row, hash, user| {
-            seen[row] = Seen::new(Key::new(hash, hash), row as u32, user, times[row]);
+        let (users, attributes) = (&users[rows.clone()], &attributes[rows]);
+        if let [seen] = &mut self.seen[..] {
+            seen.resize(self.rows, Seen::default());
+            hasher.words(users, attributes, |row, hash, user| {
+                seen[row] = Seen::new(Key::new(hash, hash), row as u32, user, times[row]);
+            });
+            return true;
+        }
+        let shards = self.seen.len();
+        self.seen.iter_mut().for_each(Vec::clear);
+        hasher.words(users, attributes, |row, hash, user| {
+            let key = Key::new(hash, hash);
+            self.seen[key.shard(shards)].push(Seen::new(key, row as u32, user, times[row]));
         });
         true
     }
@@ -129,11 +136,21 @@ impl Part {
         }
     }
 
+    #[inline(always)]
+    pub(super) fn is_valid(&self, row: usize) -> bool {
+        self.valid.is_empty() || self.valid[row]
+    }
+
     /// Holds the times against the gate's clock, in the order of the rows.
-    pub(super) fn admit(&mut self, source: &Source, admission: &mut Admission) {
-        let times = source.times[self.start..self.start + self.rows].iter();
-        self.admitted.clear();
-        self.admitted.extend(times.zip(&self.valid).map(|(time, valid)| admission.admit(*time, *valid)));
+    pub(super) fn admit(&self, times: &[i64], admission: &mut Admission, out: &mut Vec<Admitted>) {
+        let times = &times[self.start..self.start + self.rows];
+        out.clear();
+        if self.valid.is_empty() {
+            out.extend(times.iter().map(|time| admission.admit(*time, true)));
+        } else {
+            let rows = times.iter().zip(&self.valid);
+            out.extend(rows.map(|(time, valid)| admission.admit(*time, *valid)));
+        }
     }
 
     fn collect(&mut self, times: &[i64], shards: usize) {
