@@ -3,14 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUST := $(shell find rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
-.PHONY: help demo test check bench bench-quick fuzz wheel clean
+.PHONY: help demo test check bench bench-quick wheel clean
 help:
 	@echo "make demo    install into .venv and show what zveil does"
 	@echo "make test    install into .venv and run every test"
 	@echo "make check   lints and types: ruff, mypy, stubs against the module, rustfmt, clippy"
 	@echo "make bench   measure side by side with the peers (about 10 minutes)"
 	@echo "make wheel   build the wheel and test it in a clean environment"
-	@echo "make fuzz    fuzz the core for a minute a target (needs nightly Rust and cargo-fuzz)"
 
 .venv/ready: pyproject.toml Cargo.toml Cargo.lock $(RUST)
 	@command -v cargo >/dev/null || { echo "zveil needs a Rust toolchain: see rustup.rs"; exit 1; }
@@ -53,9 +52,5 @@ wheel: .venv/ready
 	.venv-wheel/bin/zveil demo >/dev/null
 	rm -rf dist/tests
 
-fuzz:
-	cd rust/fuzz && for target in $$(cargo +nightly fuzz list); do \
-		cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
-
 clean:
-	rm -rf .venv .venv-wheel dist target benchmarks/peers/target rust/fuzz/target
+	rm -rf .venv .venv-wheel dist target benchmarks/peers/target

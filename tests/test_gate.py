@@ -249,7 +249,7 @@ def test_forget_takes_a_person_out_of_every_attribute() -> None:
         ({"z": -3}, "z: expected a whole number from 1, got -3"),
         ({"z": 2**80}, "z: expected a whole number from 1"),
         ({"z": 20_000_000}, "z_max: expected at least z and at most 13421772, got 20000000"),
-        ({"z_max": 1}, "z: expected from 1 to z_max, here 1, got 2"),
+        ({"z_max": 1}, "z_max: expected at least z and at most"),
         ({"window": "1 hour ago"}, "window: expected a duration such as '1h'"),
         ({"window": -1}, "window: expected a duration"),
         ({"window": float("nan")}, "window: expected a duration"),
@@ -265,7 +265,7 @@ def test_forget_takes_a_person_out_of_every_attribute() -> None:
         ({"rule": "fixed", "fixed_level": 99}, "fixed_level: expected from 0 to 31, got 99"),
         ({"threads": 0}, "threads: expected a whole number from 1, got 0"),
         ({"threads": 65}, "threads: expected from 1 to 64, got 65"),
-        ({"memory_limit": "1MB"}, "memory_limit: at least 4194304 bytes"),
+        ({"memory_limit": "1MB"}, "memory_limit: expected at least 4194304 bytes"),
         ({"memory_limit": "lots"}, "memory_limit: expected bytes, or a size such as '512MiB'"),
         ({"key": b"short"}, "key: expected 32 bytes"),
     ],
@@ -306,11 +306,29 @@ def test_a_float_that_is_no_id_is_veiled() -> None:
     assert gate.stats().invalid == 3
 
 
+def test_a_z_that_cannot_be_is_refused() -> None:
+    gate = Gate(z=2, window="1h", z_max=5)
+    for wrong in (0, -1, 6, 2**70):
+        with pytest.raises(ValueError, match=r"z: expected"):
+            gate.z = wrong
+    for wrong_type in (True, 1.5, "3"):
+        with pytest.raises(TypeError, match="z: expected a whole number"):
+            gate.z = wrong_type  # type: ignore[assignment]
+    assert gate.z == 2
+
+
+def test_filter_says_where_it_looks() -> None:
+    with pytest.raises(ValueError, match="say where they are"):
+        list(Gate(z=2, window="1h").filter([{"ts": 0, "uid": 1, "host": "a"}]))
+
+
 def test_levels_are_checked() -> None:
     gate = Gate(z=2, window="1h")
     for levels in ([], ["a"] * 33):
         with pytest.raises(ValueError, match="levels: expected 1 to 32 levels"):
             gate.observe_levels(0, "x", levels)
+    with pytest.raises(TypeError, match="levels: expected a list of levels"):
+        gate.observe_levels(0, "x", "abc")  # type: ignore[arg-type]
     assert gate.observe_levels(0, "x", [None, None]) is None
     assert gate.stats().invalid == 1
 

@@ -61,12 +61,12 @@ class Gate:
         ``rule="authors"`` every level counts everyone.
         """
 
-    def observe_arrays(
+    def _observe_arrays(
         self, times: Any, users: Any, attributes: Any, unit_ns: int | None
     ) -> bytearray:
         """Decide Arrow arrays of one length: one byte for each row, 1 where released."""
 
-    def observe_level_arrays(
+    def _observe_level_arrays(
         self, times: Any, users: Any, levels: list[Any], unit_ns: int | None
     ) -> bytearray:
         """Decide Arrow arrays with levels: one signed byte for each row, -1 where veiled."""
@@ -78,26 +78,23 @@ class Gate:
         attribute that loses someone may veil what it would have released, never the reverse.
         """
 
-    @property
-    def z(self) -> int:
-        """Distinct users needed. May be set up to `z_max`; holds at once on every attribute."""
+    def _set_z(self, z: int) -> None:
+        """Set z anew, on every attribute at once."""
 
-    @z.setter
-    def z(self, value: int) -> None: ...
     @property
     def key(self) -> bytes:
         """The 32 secret bytes; needed to restore a snapshot."""
 
-    def settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         """Give what the gate was told, in nanoseconds and bytes."""
 
-    def counts(self) -> dict[str, Any]:
+    def _counts(self) -> dict[str, Any]:
         """Count what `zveil.Gate.stats` shows."""
 
-    def save(self, path: str | PathLike[str], note: bytes) -> None:
+    def _save(self, path: str | PathLike[str], note: bytes) -> None:
         """Write a snapshot with a note beside the state."""
 
-    def adopt(self, saved: Saved) -> None:
+    def _adopt(self, saved: Saved) -> None:
         """Become the gate that was saved."""
 
 @final

@@ -135,7 +135,7 @@ class Gate(_native.Gate):
             max_future_ns=None if max_future is None else duration_ns(max_future, "max_future"),
             unit_ns=unit_ns(time_unit),
             rule=rule,
-            fixed_level=None if fixed_level is None else _whole(fixed_level, "fixed_level", 0),
+            fixed_level=None if fixed_level is None else _level(fixed_level),
             memory_limit=None if memory_limit is None else size_bytes(memory_limit, "memory_limit"),
             threads=_whole(threads, "threads", 1),
             key=_secret(key),
@@ -173,7 +173,7 @@ class Gate(_native.Gate):
         """
         unit = None if time_unit is None else unit_ns(time_unit)
         masks = [
-            np.frombuffer(self.observe_arrays(first, second, third, unit), dtype=np.bool_)
+            np.frombuffer(self._observe_arrays(first, second, third, unit), dtype=np.bool_)
             for first, second, third in aligned(
                 [times, users, attributes], ["times", "users", "attributes"]
             )
@@ -208,7 +208,7 @@ class Gate(_native.Gate):
         columns = list(levels)
         names = [f"levels[{number}]" for number in range(len(columns))]
         found = [
-            np.frombuffer(self.observe_level_arrays(first, second, rest, unit), dtype=np.int8)
+            np.frombuffer(self._observe_level_arrays(first, second, rest, unit), dtype=np.int8)
             for first, second, *rest in aligned(
                 [times, users, *columns], ["times", "users", *names]
             )
@@ -253,7 +253,14 @@ class Gate(_native.Gate):
 
         def released(event: Event) -> bool:
             fields = cast(Any, event)
-            return self.observe(fields[time], fields[user], fields[attribute])
+            try:
+                observation = fields[time], fields[user], fields[attribute]
+            except (IndexError, KeyError, TypeError):
+                raise ValueError(
+                    "filter: an event lacks its time, user or attribute; say where they are, such "
+                    'as time="ts", user="uid", attribute="host"'
+                ) from None
+            return self.observe(*observation)
 
         if isinstance(events, AsyncIterable):
             return (event async for event in events if released(event))
@@ -265,7 +272,7 @@ class Gate(_native.Gate):
         >>> Gate(z=2, window="1h").stats().observed
         0
         """
-        return Stats(**self.counts())
+        return Stats(**self._counts())
 
     def snapshot(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, encrypted under the gate's key.
@@ -283,7 +290,7 @@ class Gate(_native.Gate):
         OSError
             If the file cannot be written. What stood there before still does.
         """
-        self.save(path, json.dumps({"time_unit": self._time_unit}).encode())
+        self._save(path, json.dumps({"time_unit": self._time_unit}).encode())
 
     @classmethod
     def restore(cls, path: str | os.PathLike[str], key: bytes, *, threads: int = 1) -> Self:
@@ -312,26 +319,35 @@ class Gate(_native.Gate):
         note = json.loads(saved.note)
         future = None if saved.max_future_ns is None else saved.max_future_ns / 1e9
         self = cls(1, 0, max_future=future, time_unit=note["time_unit"], key=secret)
-        self.adopt(saved)
+        self._adopt(saved)
         return self
+
+    @property
+    def z(self) -> int:
+        """Distinct users needed. May be set up to `z_max`; holds at once on every attribute."""
+        return int(self._settings()["z"])
+
+    @z.setter
+    def z(self, value: int) -> None:
+        self._set_z(_whole(value, "z", 1))
 
     @property
     def z_max(self) -> int:
         """The largest z that may be set."""
-        return int(self.settings()["z_max"])
+        return int(self._settings()["z_max"])
 
     @property
     def window_ns(self) -> int:
         """The window in nanoseconds."""
-        return int(self.settings()["window_ns"])
+        return int(self._settings()["window_ns"])
 
     @property
     def lateness_ns(self) -> int:
         """How much later than the gate's clock an observation may be, in nanoseconds."""
-        return int(self.settings()["lateness_ns"])
+        return int(self._settings()["lateness_ns"])
 
     def __repr__(self) -> str:
-        settings = self.settings()
+        settings = self._settings()
         return (
             f"Gate(z={settings['z']}, window_ns={settings['window_ns']}, "
             f"z_max={settings['z_max']}, lateness_ns={settings['lateness_ns']})"
@@ -343,11 +359,21 @@ class Gate(_native.Gate):
 
 def _whole(value: int, name: str, least: int) -> int:
     try:
+        if isinstance(value, bool):
+            raise TypeError
         number = value.__index__()
     except (AttributeError, TypeError):
         raise TypeError(f"{name}: expected a whole number, got {type(value).__name__}") from None
     if not least <= number < 2**63:
         raise ValueError(f"{name}: expected a whole number from {least}, got {value!r}")
+    return number
+
+
+def _level(value: int) -> int:
+    number = _whole(value, "fixed_level", 0)
+    if number >= _native.MOST_LEVELS:
+        last = _native.MOST_LEVELS - 1
+        raise ValueError(f"fixed_level: expected from 0 to {last}, got {number}")
     return number
 
 

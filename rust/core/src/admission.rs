@@ -24,6 +24,8 @@ pub(crate) struct Admission {
     max_future: Option<i64>,
     /// No time up to here is from the future. The wall clock is only read for times beyond it.
     latest: i64,
+    /// The wall clock is not read again.
+    frozen: bool,
     pub(crate) late: u64,
     pub(crate) future: u64,
     pub(crate) invalid: u64,
@@ -36,10 +38,22 @@ impl Admission {
             lateness: settings.lateness,
             max_future: settings.max_future,
             latest: settings.max_future.map_or(i64::MAX, |_| i64::MIN),
+            frozen: false,
             late: 0,
             future: 0,
             invalid: 0,
         }
+    }
+
+    /// A copy that goes by the wall clock of this moment: several of them decide alike.
+    pub(crate) fn frozen(&self) -> Self {
+        let mut copy = self.clone();
+        copy.read_wall_clock();
+        Self { frozen: true, ..copy }
+    }
+
+    pub(crate) fn thawed(self) -> Self {
+        Self { frozen: false, ..self }
     }
 
     /// Decides about one time, moves the clock, counts what it turns away.
@@ -66,11 +80,17 @@ impl Admission {
 
     #[cold]
     fn is_future(&mut self, time: i64) -> bool {
-        let Some(max_future) = self.max_future else { return false };
+        if !self.frozen {
+            self.read_wall_clock();
+        }
+        time > self.latest
+    }
+
+    fn read_wall_clock(&mut self) {
+        let Some(max_future) = self.max_future else { return };
         // A wall clock before 1970 or past 2262 is broken: then nothing is taken for now.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let now = i64::try_from(now).unwrap_or(0);
         self.latest = now.saturating_add(max_future);
-        time > self.latest
     }
 }

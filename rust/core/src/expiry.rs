@@ -16,7 +16,7 @@ const EPOCHS: i64 = 4;
 
 /// Slots that one observation pays for at most. The hand needs about 4 on a stream of nothing but
 /// new attributes; the rest is for catching up.
-const STEPS: usize = 16;
+pub(crate) const MOST_STEPS: usize = 16;
 
 /// Counts the gate's clock in epochs.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl Sweep {
         // A lap a little shorter than due, and never more than one lap owed.
         let due = positions / EPOCHS as usize * passed + if passed > 0 { 512 } else { 0 };
         self.debt = (self.debt + due).min(positions + 512);
-        let steps = self.debt.min(observations * STEPS);
+        let steps = self.debt.min(observations * MOST_STEPS);
         self.debt -= steps;
         steps
     }

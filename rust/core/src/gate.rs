@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::expiry::Epochs;
 use crate::key::{ABOVE_LEVELS, Hasher, MISSING_LEVEL, Secret};
 use crate::settings::{MOST_LEVELS, Rule, Settings, check_z};
-use crate::shard::{Holdings, Now, Shard};
+use crate::shard::{Counted, Holdings, Now, Shard};
 use crate::slab::Entry;
 use crate::table::Key;
 
@@ -154,13 +154,18 @@ impl Gate {
             hashes.push(above);
         }
         let rule = self.settings.rule;
+        let coarsest = Key::new(hashes[0], hashes[0]);
+        let shard = coarsest.shard(self.shards.len());
         let released = walk(rule, blocks.len(), |level| {
-            blocks[level].is_some_and(|_| {
-                self.count(Key::new(hashes[level], hashes[0]), user, time, admitted)
-            })
+            if blocks[level].is_none() {
+                return Counted::Veiled;
+            }
+            let key = Key::new(hashes[level], hashes[0]);
+            let released = self.count(key, user, time, admitted);
+            self.shards[shard].counted(released, Entry { user: 0, time }, &self.rules)
         });
         self.released += u64::from(released.is_some());
-        self.reclaim(before, Key::new(hashes[0], hashes[0]));
+        self.reclaim(before, coarsest);
         Ok(released)
     }
 
@@ -227,23 +232,33 @@ pub(crate) fn check_levels(levels: usize) -> Result<(), Error> {
     Err(Error::Setting { parameter: "levels", rule, got: levels.to_string() })
 }
 
-/// Goes through the levels as the rule has it; `count` counts the user at a level and says whether
-/// z users are there.
+/// Goes through the levels as the rule has it; `count` counts the user at a level.
 #[inline(always)]
 pub(crate) fn walk(
     rule: Rule,
     levels: usize,
-    mut count: impl FnMut(usize) -> bool,
+    mut count: impl FnMut(usize) -> Counted,
 ) -> Option<usize> {
     match rule {
-        Rule::FallThrough => (0..levels).rev().find(|level| count(*level)),
+        Rule::FallThrough => {
+            for level in (0..levels).rev() {
+                match count(level) {
+                    Counted::Released => return Some(level),
+                    Counted::Veiled => {}
+                    // Whether the user fell through is not known, so they must not count below.
+                    Counted::Unknown => return None,
+                }
+            }
+            None
+        }
         Rule::Fixed(level) => {
-            Some(usize::from(level)).filter(|level| *level < levels && count(*level))
+            let level = usize::from(level);
+            (level < levels && count(level) == Counted::Released).then_some(level)
         }
         Rule::Authors => {
             let mut finest = None;
             for level in 0..levels {
-                if count(level) {
+                if count(level) == Counted::Released {
                     finest = Some(level);
                 }
             }

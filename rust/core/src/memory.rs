@@ -89,6 +89,11 @@ impl Budget {
         self.used
     }
 
+    /// Whether so much is still to be had.
+    pub(crate) fn has(&self, bytes: usize) -> bool {
+        self.used.saturating_add(bytes) <= self.limit
+    }
+
     /// Pages within the limit; `None` where it, or the system, has no more.
     pub(crate) fn pages<T: Plain>(&mut self, len: usize) -> Option<Pages<T>> {
         let used = self.used.checked_add(Pages::<T>::bytes_for(len))?;

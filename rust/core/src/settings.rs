@@ -54,7 +54,7 @@ impl Settings {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        check_z(self.z, self.z_max)?;
+        check_z(self.z, self.z_max.max(1).max(self.z))?;
         in_range("z_max", "at least z and at most", self.z_max, self.z, LARGEST_Z)?;
         in_range("window", "nanoseconds from 0 to", self.window, 0, i64::MAX)?;
         in_range("lateness", "nanoseconds from 0 to", self.lateness, 0, i64::MAX)?;
@@ -68,7 +68,7 @@ impl Settings {
             if limit < least {
                 return Err(Error::Setting {
                     parameter: "memory_limit",
-                    rule: format!("at least {least} bytes (4 MiB for each thread)"),
+                    rule: format!("expected at least {least} bytes (4 MiB for each thread)"),
                     got: limit.to_string(),
                 });
             }

@@ -2,7 +2,7 @@
 
 use crate::crowd::{Distinct, NO_CERTIFICATE, NOBODY, Rules};
 use crate::error::Error;
-use crate::expiry::Sweep;
+use crate::expiry::{MOST_STEPS, Sweep};
 use crate::memory::Budget;
 use crate::slab::{Block, Entry, Slab, capacity, class_for};
 use crate::table::{Crowd, Found, Held, Key, Place, Slot, Table};
@@ -18,6 +18,18 @@ pub(crate) struct Shard {
     sweep: Sweep,
     /// Observations for which there was no memory: turned away, or their crowd cut short.
     pub(crate) refused: u64,
+    /// The largest time of those, or the smallest number. What is known of an attribute may lack
+    /// observations up to here, its clock too; nothing may be concluded from their absence.
+    pub(crate) refused_clock: i64,
+}
+
+/// What came of counting an observation at a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Released,
+    Veiled,
+    /// Veiled, but perhaps only because memory was short.
+    Unknown,
 }
 
 /// How the gate's clock stands at an observation.
@@ -80,12 +92,16 @@ impl Shard {
             scratch: Distinct::default(),
             sweep: Sweep::default(),
             refused: 0,
+            refused_clock: i64::MIN,
         })
     }
 
     /// Counts one observation under one attribute and says whether z users are there now.
     #[inline(always)]
     pub(crate) fn observe(&mut self, key: Key, entry: Entry, now: Now, rules: &Rules) -> bool {
+        if self.is_behind_refused(entry, now, rules) {
+            return false;
+        }
         match self.table.find(key) {
             Found::Taken(place) => {
                 let appended = append(self.table.slot(place), &mut self.slab, entry, now, rules);
@@ -109,6 +125,9 @@ impl Shard {
         now: Now,
         rules: &Rules,
     ) -> bool {
+        if self.is_behind_refused(entry, now, rules) {
+            return false;
+        }
         if let Some(slot) = self.table.seen_at(near, key) {
             let appended = append(slot, &mut self.slab, entry, now, rules);
             return self.finish(appended, Place::current(near), entry, rules);
@@ -118,6 +137,37 @@ impl Shard {
             return rules.z == 1;
         }
         self.observe_far(key, entry, now, rules)
+    }
+
+    /// True for a late observation that would be outside the window if its attribute's clock stood
+    /// at the largest time refused. It might: a refused observation moves no clock.
+    #[inline(always)]
+    fn is_behind_refused(&self, entry: Entry, now: Now, rules: &Rules) -> bool {
+        !now.in_order && entry.time < rules.floor(self.refused_clock)
+    }
+
+    /// Says what a veiled level means: users who were refused might have made it released.
+    #[inline(always)]
+    pub(crate) fn counted(&self, released: bool, entry: Entry, rules: &Rules) -> Counted {
+        if released {
+            Counted::Released
+        } else if self.refused_clock == i64::MIN || rules.floor(entry.time) > self.refused_clock {
+            Counted::Veiled
+        } else {
+            Counted::Unknown
+        }
+    }
+
+    fn refuse(&mut self, time: i64) {
+        self.refused += 1;
+        self.refused_clock = self.refused_clock.max(time);
+    }
+
+    /// Attributes that found no place while the table moved: their clocks are not known any more.
+    fn note_lost(&mut self, lost: usize) {
+        if lost > 0 {
+            self.refuse(i64::MAX);
+        }
     }
 
     #[inline(never)]
@@ -196,23 +246,25 @@ impl Shard {
     /// The first observation of an attribute while the table is full or moving.
     #[cold]
     fn begin(&mut self, key: Key, entry: Entry, epoch: u32, rules: &Rules) -> bool {
-        if !self.table.make_room(&mut self.budget) {
-            self.refused += 1;
-            return false;
-        }
+        let room = self.table.make_room(&mut self.budget);
+        self.note_lost(room.lost);
         // Making room may have moved the place.
-        let Found::Free(place) = self.table.find(key) else {
-            self.refused += 1;
-            return false;
-        };
-        self.table.insert(place, key, epoch, entry);
-        rules.z == 1
+        match self.table.find(key) {
+            Found::Free(place) if room.made => {
+                self.table.insert(place, key, epoch, entry);
+                rules.z == 1
+            }
+            _ => {
+                self.refuse(entry.time);
+                false
+            }
+        }
     }
 
     /// Two users: the first crowd, in the order of time. `None` where there is no memory.
     fn pair(&mut self, first: Entry, second: Entry, rules: &Rules) -> Option<Crowd> {
         let Some(block) = self.slab.allocate(0, &mut self.budget) else {
-            self.refused += 1;
+            self.refuse(first.time.max(second.time));
             return None;
         };
         let mut pair = [first, second];
@@ -252,7 +304,7 @@ impl Shard {
         }
         if crowd.len == full {
             crowd.keep_newest(self.slab.entries_mut(crowd.block), full / 2);
-            self.refused += 1;
+            self.refuse(clock);
         }
     }
 
@@ -296,16 +348,18 @@ impl Shard {
     /// Reclaims some of what can never count again.
     #[inline(always)]
     pub(crate) fn reclaim(&mut self, epoch: u64, observations: usize) {
-        if self.sweep.is_due(epoch) {
+        if self.sweep.is_due(epoch) || self.table.is_moving() {
             self.reclaim_some(epoch, observations);
         }
     }
 
     fn reclaim_some(&mut self, epoch: u64, observations: usize) {
-        let steps = self.sweep.steps(epoch, self.table.positions(), observations);
-        if steps == 0 {
+        if self.table.is_moving() {
+            let lost = self.table.migrate(observations * MOST_STEPS, &mut self.budget);
+            self.note_lost(lost);
             return;
         }
+        let steps = self.sweep.steps(epoch, self.table.positions(), observations);
         let slab = &mut self.slab;
         self.table.sweep(steps, &mut self.budget, |slot, budget| {
             let idle = crate::expiry::is_idle(slot.epoch, epoch);
@@ -378,24 +432,27 @@ impl Shard {
         }
     }
 
-    /// Takes in what `export` gave. False where there is no memory for it.
-    pub(crate) fn import(&mut self, key: Key, entries: &[Entry], epoch: u32) -> bool {
-        let Some(last) = entries.last() else { return true };
-        if !self.table.make_room(&mut self.budget) {
-            return false;
+    /// Takes in what `export` gave; what there is no memory for is refused.
+    pub(crate) fn import(&mut self, key: Key, entries: &[Entry], epoch: u32) {
+        let Some(last) = entries.last() else { return };
+        let room = self.table.make_room(&mut self.budget);
+        self.note_lost(room.lost);
+        let Found::Free(place) = self.table.find(key) else { return self.refuse(last.time) };
+        if !room.made {
+            return self.refuse(last.time);
         }
-        let Found::Free(place) = self.table.find(key) else { return false };
         self.table.insert(place, key, epoch, *last);
         if entries.len() == 1 {
-            return true;
+            return;
         }
         let class = class_for((entries.len() + entries.len() / 4 + 1).max(4));
-        let Some(block) = self.slab.allocate(class, &mut self.budget) else { return false };
+        let Some(block) = self.slab.allocate(class, &mut self.budget) else {
+            return self.refuse(last.time);
+        };
         self.slab.entries_mut(block)[..entries.len()].copy_from_slice(entries);
         let len = entries.len();
         let crowd = Crowd { block, len, distinct: false, certificate: NO_CERTIFICATE };
         self.table.slot(place).hold_crowd(crowd);
-        true
     }
 
     pub(crate) fn holdings(&self) -> Holdings {

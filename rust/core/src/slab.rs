@@ -224,6 +224,8 @@ impl Slab {
         let page_number = (block.number as usize / (PAGE / UNIT)) as u32;
         let page = self.pages[page_number as usize];
         let full = page.freed == NONE && (page.fresh as usize + 1) * size > PAGE;
+        // Nothing of a crowd stays behind.
+        self.entries_mut(block).fill(Entry::default());
         self.entries_mut(block)[0].user = u64::from(page.freed);
         let page = &mut self.pages[page_number as usize];
         page.freed = index;

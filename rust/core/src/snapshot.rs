@@ -63,6 +63,8 @@ impl Gate {
         })?;
         out.number(settings.memory_limit.map_or(u64::MAX, |limit| limit as u64))?;
         out.number(self.admission.clock as u64)?;
+        let refused = self.shards.iter().map(|shard| shard.refused_clock).max();
+        out.number(refused.unwrap_or(i64::MIN) as u64)?;
         for counter in
             [stats.observed, stats.released, stats.late, stats.future, stats.invalid, stats.refused]
         {
@@ -106,12 +108,16 @@ fn read(mut body: impl Body, secret: &Secret, threads: usize) -> Result<(Gate, V
     };
     let mut gate = Gate::new(settings, secret.clone())?;
     gate.admission.clock = body.number()? as i64;
+    let refused_clock = body.number()? as i64;
     gate.observed = body.number()?;
     gate.released = body.number()?;
     gate.admission.late = body.number()?;
     gate.admission.future = body.number()?;
     gate.admission.invalid = body.number()?;
     gate.refused_before = body.number()?;
+    for shard in &mut gate.shards {
+        shard.refused_clock = refused_clock;
+    }
     let length = u32::from_le_bytes(body.array()?);
     if length > LONGEST_NOTE {
         return Err(SnapshotError::Damaged.into());
@@ -141,10 +147,7 @@ impl Gate {
         }
         let epoch = self.epochs.at(self.admission.clock) as u32;
         let shard = key.shard(self.shards.len());
-        if !self.shards[shard].import(key, entries, epoch) {
-            // No memory under the limit now in force: what is left out can only veil.
-            self.refused_before += 1;
-        }
+        self.shards[shard].import(key, entries, epoch);
         Ok(())
     }
 }
@@ -423,8 +426,8 @@ mod tests {
     /// A body as the writer makes it: z 2, z_max 3, one attribute with the given entries.
     fn body(check: u32, entries: &[(u64, i64)]) -> Vec<u8> {
         let mut body = Vec::new();
-        let limit = u64::MAX;
-        for number in [2, 3, 100, 100, limit, 0, limit, 50, 9, 4, 0, 0, 0, 0] {
+        let (limit, never) = (u64::MAX, i64::MIN as u64);
+        for number in [2, 3, 100, 100, limit, 0, limit, 50, never, 9, 4, 0, 0, 0, 0] {
             body.extend_from_slice(&u64::to_le_bytes(number));
         }
         body.extend_from_slice(&4_u32.to_le_bytes());

@@ -23,6 +23,9 @@ const SLACK: usize = 256;
 const SMALLEST: u32 = 10;
 const LARGEST: u32 = 40;
 
+/// Memory that a growing table leaves for the crowds: an extent.
+const CROWDS: usize = 2 << 20;
+
 /// The two low bits of `check` say what a slot holds.
 const STATE: u32 = 0b11;
 const SINGLE: u32 = 1;
@@ -166,6 +169,13 @@ impl Place {
     }
 }
 
+/// What came of making room.
+pub(crate) struct Room {
+    pub(crate) made: bool,
+    /// Attributes that found no place in the slack, which is next to impossible.
+    pub(crate) lost: usize,
+}
+
 pub(crate) enum Found {
     Taken(Place),
     Free(Place),
@@ -246,6 +256,12 @@ impl Table {
         self.live
     }
 
+    /// Some attributes are still where they were before the table changed its size.
+    #[inline(always)]
+    pub(crate) fn is_moving(&self) -> bool {
+        self.leaving.is_some()
+    }
+
     pub(crate) fn positions(&self) -> usize {
         1 << self.current.bits()
     }
@@ -299,17 +315,14 @@ impl Table {
         self.has_room() && self.current.slots.get(index).is_some_and(Slot::is_empty)
     }
 
-    /// Makes sure that one more attribute has room; false where the memory limit forbids it.
-    pub(crate) fn make_room(&mut self, budget: &mut Budget) -> bool {
-        if self.leaving.is_some() {
-            // A table of n slots is through after n / 32 new attributes, and the new one has room
-            // for half of n: it never fills up meanwhile.
-            self.migrate(32, budget);
-        }
-        if (self.live + 1) * 5 <= self.positions() * 3 {
-            return true;
-        }
-        self.leaving.is_none() && self.resize(self.current.bits() + 1, budget)
+    /// Makes sure that one more attribute has room, unless the memory limit forbids it.
+    pub(crate) fn make_room(&mut self, budget: &mut Budget) -> Room {
+        // A table of n slots is through after n / 32 new attributes, and the new one has room for
+        // half of n: it never fills up meanwhile.
+        let lost = self.migrate(32, budget);
+        let made = (self.live + 1) * 5 <= self.positions() * 3
+            || self.leaving.is_none() && self.resize(self.current.bits() + 1, budget);
+        Room { made, lost }
     }
 
     /// True if one more attribute has room without a change to the table.
@@ -330,6 +343,11 @@ impl Table {
         if !(SMALLEST..=LARGEST).contains(&bits) {
             return false;
         }
+        // The crowds must have some memory too.
+        let bytes = Pages::<Slot>::bytes_for((1 << bits) + SLACK);
+        if bits > self.current.bits() && !budget.has(bytes + CROWDS) {
+            return false;
+        }
         let Some(slots) = Slots::new(bits, budget) else { return false };
         let old = std::mem::replace(&mut self.current, slots);
         self.leaving = Some((old, 0));
@@ -337,30 +355,36 @@ impl Table {
         true
     }
 
-    /// Moves at least `steps` slots of the leaving table, and on to the end of a run.
-    fn migrate(&mut self, steps: usize, budget: &mut Budget) {
-        let Some((mut old, frontier)) = self.leaving.take() else { return };
+    /// Moves at least `steps` slots of the leaving table, and on to the end of a run; says how many
+    /// attributes were lost.
+    pub(crate) fn migrate(&mut self, steps: usize, budget: &mut Budget) -> usize {
+        let Some((mut old, frontier)) = self.leaving.take() else { return 0 };
         let mut index = frontier;
+        let mut lost = 0;
         while let Some(slot) = old.slots.get(index).copied() {
             index += 1;
             if slot.is_empty() {
                 if index - frontier >= steps {
                     self.leaving = Some((old, index));
-                    return;
+                    return lost;
                 }
                 continue;
             }
             old.slots[index - 1] = Slot::default();
             match self.current.find(slot.key()) {
                 Err(Some(free)) => self.current.slots[free] = slot,
-                // No room in the slack: the attribute is forgotten, which only veils.
-                _ => self.live -= 1,
+                _ => {
+                    self.live -= 1;
+                    lost += 1;
+                }
             }
         }
         budget.free(old.slots);
+        lost
     }
 
-    /// Lets the hand pass `steps` slots, taking out those that `idle` names.
+    /// Lets the hand pass `steps` slots, taking out those that `idle` names. It rests while the
+    /// table moves.
     pub(crate) fn sweep(
         &mut self,
         steps: usize,
@@ -368,21 +392,22 @@ impl Table {
         mut idle: impl FnMut(&Slot, &mut Budget) -> bool,
     ) {
         if self.leaving.is_some() {
-            self.migrate(steps, budget);
             return;
         }
         for _ in 0..steps {
-            let Some(slot) = self.current.slots.get(self.hand) else {
+            // The gap may be closed with a slot that is idle too: look again.
+            while let Some(slot) = self.current.slots.get(self.hand) {
+                if slot.is_empty() || !idle(slot, budget) {
+                    break;
+                }
+                self.current.remove(self.hand);
+                self.live -= 1;
+            }
+            self.hand += 1;
+            if self.hand >= self.current.slots.len() {
                 self.hand = 0;
                 self.shrink(budget);
                 return;
-            };
-            if !slot.is_empty() && idle(slot, budget) {
-                // The gap may have been closed with a slot that is idle too: look again.
-                self.current.remove(self.hand);
-                self.live -= 1;
-            } else {
-                self.hand += 1;
             }
         }
     }
@@ -444,10 +469,13 @@ mod tests {
             for (n, (seed, action)) in steps.into_iter().enumerate() {
                 let key = key(seed);
                 match action {
-                    0 => table.sweep(100, &mut budget, |slot, _| {
-                        let Held::Single(entry) = slot.held() else { return true };
-                        entry.user.is_multiple_of(5) && map.remove(&entry.user).is_some()
-                    }),
+                    0 => {
+                        table.migrate(100, &mut budget);
+                        table.sweep(100, &mut budget, |slot, _| {
+                            let Held::Single(entry) = slot.held() else { return true };
+                            entry.user.is_multiple_of(5) && map.remove(&entry.user).is_some()
+                        });
+                    }
                     1 if n % 50 == 0 => table.retain(|slot| {
                         let Held::Single(entry) = slot.held() else { return false };
                         !entry.user.is_multiple_of(7) || map.remove(&entry.user).is_none()
@@ -461,7 +489,8 @@ mod tests {
                         }
                         _ => {
                             prop_assert!(!map.contains_key(&seed));
-                            prop_assert!(table.make_room(&mut budget));
+                            let room = table.make_room(&mut budget);
+                            prop_assert!(room.made && room.lost == 0);
                             if let Found::Free(place) = table.find(key) {
                                 table.insert(place, key, 0, Entry { user: seed, time: n as i64 });
                                 map.insert(seed, n as i64);
@@ -481,13 +510,14 @@ mod tests {
         let Some(mut table) = Table::new(&mut budget) else { return };
         let small = budget.used();
         for seed in 0..100_000 {
-            assert!(table.make_room(&mut budget));
+            assert!(table.make_room(&mut budget).made);
             if let Found::Free(place) = table.find(key(seed)) {
                 table.insert(place, key(seed), 0, Entry { user: seed, time: 0 });
             }
         }
         assert!(budget.used() > 50 * small);
         for _ in 0..100 {
+            table.migrate(1_000_000, &mut budget);
             table.sweep(100_000, &mut budget, |_, _| true);
         }
         assert_eq!((table.live(), budget.used()), (0, small));

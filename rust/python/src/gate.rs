@@ -1,6 +1,6 @@
 //! `zveil._native.Gate`: the core's gate behind a lock. Its documentation is in `_native.pyi`.
 
-use crate::columns::{Import, column};
+use crate::columns::{Import, column, unsupported};
 use crate::failure::Failure;
 use crate::times::{self, Scale};
 use crate::values::{Held, utf8};
@@ -118,6 +118,10 @@ impl Gate {
         Ok(Self { inner: Mutex::new(gate.map_err(Failure::from)?), scale })
     }
 
+    /// Decide one observation, now: True if it is released.
+    ///
+    /// A missing user, attribute or time is veiled. The same user may come as 7, "7" or b"7"; values
+    /// of an attribute keep their type.
     #[pyo3(signature = (t, user, attribute, /))]
     fn observe(
         &self,
@@ -140,14 +144,22 @@ impl Gate {
         Ok(self.lock(py)?.observe(time, user, attribute))
     }
 
+    /// Decide one observation that can be told more or less finely.
+    ///
+    /// The levels go from the coarsest to the finest; the answer is the number of the level to
+    /// release (0 is the coarsest), or None.
     #[pyo3(signature = (t, user, levels, /))]
     fn observe_levels(
         &self,
         py: Python<'_>,
         t: &Bound<'_, PyAny>,
         user: &Bound<'_, PyAny>,
-        levels: Vec<Bound<'_, PyAny>>,
+        levels: &Bound<'_, PyAny>,
     ) -> PyResult<Option<usize>> {
+        let levels: Vec<Bound<'_, PyAny>> = levels.extract().map_err(|_| {
+            let got = levels.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+            unsupported("levels", "a list of levels, coarsest first", &got)
+        })?;
         let time = times::instant(t, self.scale)?;
         let user = Held::new(user, Role::User)?;
         let held: Vec<Held> = levels
@@ -160,6 +172,7 @@ impl Gate {
         Ok(level.map_err(Failure::from)?)
     }
 
+    #[pyo3(name = "_observe_arrays")]
     fn observe_arrays<'py>(
         &self,
         py: Python<'py>,
@@ -176,6 +189,7 @@ impl Gate {
         Ok(PyByteArray::new(py, &mask))
     }
 
+    #[pyo3(name = "_observe_level_arrays")]
     fn observe_level_arrays<'py>(
         &self,
         py: Python<'py>,
@@ -195,6 +209,10 @@ impl Gate {
         Ok(PyByteArray::new(py, &bytes))
     }
 
+    /// Erase one user from every attribute; how many they were in.
+    ///
+    /// In each of these attributes the other users seen last remain, z_max - 1 at the most. An
+    /// attribute that loses someone may veil what it would have released, never the reverse.
     fn forget(&self, py: Python<'_>, user: &Bound<'_, PyAny>) -> PyResult<usize> {
         let user = Held::new(user, Role::User)?;
         let Some(user) = user.value(Role::User)? else {
@@ -203,21 +221,18 @@ impl Gate {
         Ok(self.lock(py)?.forget(user))
     }
 
-    #[getter]
-    fn z(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.lock(py)?.settings().z)
-    }
-
-    #[setter]
+    #[pyo3(name = "_set_z")]
     fn set_z(&self, py: Python<'_>, z: usize) -> PyResult<()> {
         Ok(self.lock(py)?.set_z(z).map_err(Failure::from)?)
     }
 
+    /// The 32 secret bytes; needed to restore a snapshot.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, self.lock(py)?.secret().bytes()))
     }
 
+    #[pyo3(name = "_settings")]
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let settings = self.lock(py)?.settings().clone();
         let found = PyDict::new(py);
@@ -238,6 +253,7 @@ impl Gate {
         Ok(found)
     }
 
+    #[pyo3(name = "_counts")]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| match self.inner.lock() {
             Ok(gate) => Ok(gate.stats()),
@@ -258,6 +274,7 @@ impl Gate {
         Ok(found)
     }
 
+    #[pyo3(name = "_save")]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &[u8]) -> PyResult<()> {
         py.detach(|| {
             let gate = self.inner.lock().map_err(|_| Failure::Broken)?;
@@ -266,6 +283,7 @@ impl Gate {
         Ok(())
     }
 
+    #[pyo3(name = "_adopt")]
     fn adopt(&self, py: Python<'_>, saved: &Saved) -> PyResult<()> {
         let taken = saved.gate.lock().map_err(|_| Failure::Broken)?.take();
         let Some(gate) = taken else {

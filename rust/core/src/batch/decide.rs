@@ -6,7 +6,7 @@ use crate::crowd::Rules;
 use crate::expiry::Epochs;
 use crate::gate::walk;
 use crate::settings::{MOST_LEVELS, Rule};
-use crate::shard::{Now, Shard};
+use crate::shard::{Counted, Now, Shard};
 use crate::table::Key;
 
 /// Up to this size the state is in the cache anyway, and fetching ahead only costs.
@@ -114,7 +114,11 @@ impl Round {
         let now = self.now(admitted)?;
         walk(self.rule, self.levels, |level| {
             let (key, entry) = (levels[level].key(), levels[level].entry);
-            key != Key::MISSING && shard.observe_near(near[level], key, entry, now, &self.rules)
+            if key == Key::MISSING {
+                return Counted::Veiled;
+            }
+            let released = shard.observe_near(near[level], key, entry, now, &self.rules);
+            shard.counted(released, entry, &self.rules)
         })
     }
 

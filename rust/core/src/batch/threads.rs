@@ -42,7 +42,8 @@ struct GateParts<'a> {
 impl Gate {
     pub(super) fn run_threads(&mut self, source: &Source, decisions: &mut [i8]) {
         let round = self.round(source);
-        let Self { hasher, admission, epochs, shards, .. } = self;
+        let admission = &self.admission.frozen();
+        let Self { hasher, epochs, shards, .. } = self;
         let gate = GateParts { source, hasher, admission, epochs: *epochs, round };
         let threads = shards.len();
         let shared = Shared {
@@ -68,7 +69,7 @@ impl Gate {
             Some(shared.work(0, first, first_shares))
         });
         if let Some(admission) = admission {
-            self.admission = admission;
+            self.admission = admission.thawed();
         }
     }
 }
