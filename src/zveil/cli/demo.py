@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import click
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from zveil.gate import Gate
@@ -34,8 +35,10 @@ def demo(events: int) -> None:
     """
     times, users, sites = visits(events)
     gate = Gate(z=Z, window=WINDOW_S)
+    # As a stream reader would hand them over: the rate is that of the gate, not of Python's lists.
+    columns = pa.array(times), pa.array(users), pa.array(sites)
     began = time.perf_counter()
-    released = gate.observe_many(times, users, sites)
+    released = gate.observe_many(*columns)
     seconds = time.perf_counter() - began
 
     click.echo(
@@ -60,7 +63,7 @@ def demo(events: int) -> None:
         f"  veiled    {stats.veiled:>9,}  {stats.veiled / events:6.1%}\n"
         f"  sites that never appear in the output: {gone:,} of {len(set(sites)):,}\n"
         f"  rate      {events / seconds:>9,.0f} events/s on one core "
-        f"({seconds / events * 1e9:.0f} ns each, text to hash included)\n"
+        f"({seconds / events * 1e9:.0f} ns each, from Arrow columns of text)\n"
         f"  memory    {stats.bytes / 2**20:>9.1f} MiB for {stats.attributes:,} sites remembered, "
         "as keyed hashes\n"
     )
