@@ -78,6 +78,24 @@ impl Admission {
         Admitted::Late
     }
 
+    /// Takes some times at once, if each is to be taken and none is earlier than one before.
+    #[inline(always)]
+    pub(crate) fn admit_in_order(&mut self, times: impl Iterator<Item = i64>) -> bool {
+        let mut clock = self.clock;
+        let mut sorted = true;
+        for time in times {
+            sorted &= time >= clock;
+            clock = time;
+        }
+        // The smallest number, which is no time, is never sorted behind a clock; before the first
+        // time of all it would be.
+        if !sorted || self.clock == i64::MIN || clock > self.latest {
+            return false;
+        }
+        self.clock = clock;
+        true
+    }
+
     #[cold]
     fn is_future(&mut self, time: i64) -> bool {
         if !self.frozen {

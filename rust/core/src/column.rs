@@ -35,6 +35,11 @@ pub trait Column: Sync {
 
     fn value(&self, row: usize) -> Option<Value<'_>>;
 
+    /// False if it is known that no value is missing, and none is such that it could not be a user's.
+    fn may_miss(&self) -> bool {
+        true
+    }
+
     /// All the values, where none is missing and each is a 64-bit integer: the fastest way through.
     fn words(&self) -> Option<&[i64]> {
         None
@@ -51,14 +56,16 @@ pub trait Column: Sync {
 pub struct Blocks<'a> {
     pub(crate) hasher: &'a crate::key::Hasher,
     pub(crate) role: Role,
+    /// Numbers of rows, counted from `start`.
     pub(crate) start: usize,
+    pub(crate) rows: &'a [u32],
     pub(crate) out: &'a mut [u128],
     pub(crate) valid: &'a mut [bool],
 }
 
 impl Blocks<'_> {
     fn fill<C: Column + ?Sized>(self, column: &C) {
-        self.hasher.blocks(column, self.role, self.start, self.out, self.valid);
+        self.hasher.blocks(column, self.role, self.start, self.rows, self.out, self.valid);
     }
 }
 
@@ -143,6 +150,10 @@ impl Column for [i64] {
     #[inline(always)]
     fn value(&self, row: usize) -> Option<Value<'_>> {
         self.get(row).copied().map(Value::Integer)
+    }
+
+    fn may_miss(&self) -> bool {
+        false
     }
 
     fn words(&self) -> Option<&[i64]> {

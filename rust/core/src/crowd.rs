@@ -24,13 +24,16 @@
 //! - While C is not past the certificate: append, release. New entries can only make it later.
 //! - Fewer than z entries, or the z-th newest *entry* has expired: append, veil.
 //! - Otherwise look: go from the newest backwards, count distinct users, stop at z.
-//! - A full block is compacted to its distinct users; if they fill more than half, it grows (to
+//! - Each look earns a *credit*: so many entries can be appended, and answered by the first two
+//!   rules, before anyone need look again or make room. The slot keeps it, and most observations
+//!   only spend one.
+//! - A full block is compacted to the users that count; if they fill more than half, it grows (to
 //!   about 2.5 z_max at most). So a compaction is paid for by the entries appended since the last.
 //! - Where the count stays close to z, looking at every turn would cost O(z) with a hash table. There
 //!   the log is kept `distinct`: one scan for the new user, at a fraction of a nanosecond an entry.
 
 use crate::slab::Entry;
-use crate::table::Crowd;
+use crate::slot::Crowd;
 
 /// Stands in a log for a user who was forgotten, where their time is the attribute's clock: the
 /// clock must not go back. It counts for nobody. (A user whose entry is 0 by chance, one in 2^64,
@@ -46,6 +49,9 @@ pub(crate) struct Rules {
     pub(crate) z: usize,
     pub(crate) z_max: usize,
     pub(crate) window: i64,
+    /// Entries that a crowd has room for at most: 2.5 z_max. Of a crowd that is complete, three
+    /// fifths of the block are appended before the next look.
+    pub(crate) most: usize,
     /// From so many entries on, a distinct log is kept distinct.
     scan_from: usize,
     /// A certificate that ends sooner than this is not worth a look through an unsorted log.
@@ -58,6 +64,7 @@ impl Rules {
             z,
             z_max,
             window,
+            most: z_max + z_max.div_ceil(2) + z_max,
             scan_from: z - (z / 8).min(8),
             short_life: window / (2 + z as i64 / 8),
         }
@@ -149,8 +156,11 @@ impl Crowd {
 
     /// Puts an entry where its time belongs, behind others of the same time; there must be room.
     pub(crate) fn insert(&mut self, entries: &mut [Entry], entry: Entry) {
-        let at = entries[..self.len].partition_point(|other| other.time <= entry.time);
-        entries.copy_within(at..self.len, at + 1);
+        let mut at = self.len;
+        if entries[..at].last().is_some_and(|last| last.time > entry.time) {
+            at = entries[..at].partition_point(|other| other.time <= entry.time);
+            entries.copy_within(at..self.len, at + 1);
+        }
         entries[at] = entry;
         self.len += 1;
         self.distinct = false;
@@ -168,6 +178,7 @@ impl Crowd {
                 self.len += 1;
             }
         }
+        self.certificate = NO_CERTIFICATE;
         if self.len < rules.z {
             return false;
         }
@@ -176,8 +187,30 @@ impl Crowd {
             return false;
         }
         self.certificate = oldest.saturating_add(rules.window);
-        self.distinct = self.is_short(entry.time, rules);
         true
+    }
+
+    /// How many entries may be appended before the next look, a credit for the crowd at this clock.
+    /// With a certificate as many as there is room for. Without one, until there may be z users: up
+    /// to then all are veiled.
+    pub(crate) fn earn(&mut self, entries: &[Entry], clock: i64, rules: &Rules) -> usize {
+        let room = entries.len() - self.len;
+        let credit = if self.certificate != NO_CERTIFICATE {
+            self.distinct &= self.is_short(clock, rules);
+            room
+        } else if self.len < rules.z {
+            room.min(rules.z - 1 - self.len)
+        } else {
+            let floor = rules.floor(clock);
+            let expired = entries[..self.len].partition_point(|entry| entry.time < floor);
+            room.min((rules.z - 1).saturating_sub(self.len - expired))
+        };
+        if self.wants_scan(rules) {
+            return 0;
+        }
+        // They may be of any user.
+        self.distinct &= credit == 0;
+        credit
     }
 
     fn is_short(&self, clock: i64, rules: &Rules) -> bool {
@@ -195,6 +228,7 @@ impl Crowd {
         if clock <= self.certificate {
             return true;
         }
+        self.certificate = NO_CERTIFICATE;
         if self.len < rules.z || entries[self.len - rules.z].time < rules.floor(clock) {
             return false;
         }
@@ -280,6 +314,38 @@ impl Crowd {
         let len = log.len();
         log.copy_within(write.., 0);
         self.len = len - write;
+    }
+
+    /// Cheaper than `compact`, where it can be done: the newest half of the log holds the z_max users seen last, and hardly
+    /// anyone twice. Then what is older is dropped, and the rest stays as it is.
+    pub(crate) fn keep_tail(&mut self, entries: &mut [Entry], clock: i64, rules: &Rules) -> bool {
+        let floor = rules.floor(clock);
+        let log = &mut entries[..self.len];
+        if log.len() > FEW {
+            return false;
+        }
+        let mut bits = [0_u64; 8];
+        let mut kept = 0;
+        let middle = log.len() / 2;
+        for (at, entry) in log.iter().enumerate().skip(middle).rev() {
+            let word = &mut bits[(entry.user >> 6) as usize % 8];
+            let bit = 1_u64.wrapping_shl(entry.user as u32);
+            // Also where two users share a bit: then one more is kept than need be.
+            if *word & bit == 0 && entry.user != NOBODY && entry.time >= floor {
+                *word |= bit;
+                kept += 1;
+                if kept == rules.z {
+                    self.certificate = entry.time.saturating_add(rules.window);
+                }
+                if kept == rules.z_max {
+                    self.distinct = log.len() - at == kept;
+                    log.copy_within(at.., 0);
+                    self.len = log.len() - at;
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Drops the oldest entries, where memory for more is not to be had. That can only veil.

@@ -8,8 +8,8 @@
 //!  touched somewhere here^  '----------------------'^ idle from here on, whenever it was within e
 //! ```
 //!
-//! A slot keeps the epoch of its last touch in 32 bits, and distances are taken modulo 2^32: an
-//! attribute that the hand did not meet for 2^31 epochs looks young again and is only kept too long.
+//! A slot keeps the epoch of its last touch in 24 bits, and distances are taken modulo 2^24: an
+//! attribute that the hand did not meet for 2^23 epochs looks young again and is only kept too long.
 
 /// Epochs in window + lateness.
 const EPOCHS: i64 = 4;
@@ -59,7 +59,8 @@ impl Epochs {
 /// touched later than `now`: the hand goes by a clock that is behind, never ahead.
 #[inline(always)]
 pub(crate) fn is_idle(touched: u32, now: u64) -> bool {
-    (now as u32).wrapping_sub(touched).cast_signed() > EPOCHS as i32 + 1
+    let distance = (now as u32).wrapping_sub(touched) << 8;
+    distance.cast_signed() >> 8 > EPOCHS as i32 + 1
 }
 
 /// Paces the hand: once round the table for each window + lateness that passes.

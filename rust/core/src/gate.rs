@@ -5,11 +5,12 @@ use crate::column::{Role, Value};
 use crate::crowd::Rules;
 use crate::error::Error;
 use crate::expiry::Epochs;
-use crate::key::{ABOVE_LEVELS, Hasher, MISSING_LEVEL, Secret};
+use crate::key::{ABOVE_LEVELS, Hasher, MISSING_LEVEL};
+use crate::secret::Secret;
 use crate::settings::{MOST_LEVELS, Rule, Settings, check_z};
 use crate::shard::{Counted, Holdings, Now, Shard};
 use crate::slab::Entry;
-use crate::table::Key;
+use crate::slot::Key;
 
 /// Exact z-anonymity over a stream, in O(z) memory for each attribute.
 ///
@@ -92,10 +93,8 @@ impl Gate {
     /// Sets z anew, on every attribute at once.
     pub fn set_z(&mut self, z: usize) -> Result<(), Error> {
         check_z(z, self.settings.z_max)?;
-        if z > self.settings.z {
-            for shard in &mut self.shards {
-                shard.void_certificates();
-            }
+        for shard in &mut self.shards {
+            shard.void(z > self.settings.z);
         }
         self.settings.z = z;
         self.rules = Rules::new(z, self.settings.z_max, self.settings.window);

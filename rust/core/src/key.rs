@@ -1,4 +1,4 @@
-//! Secrets and keyed hashing: what stands in the state instead of users and values.
+//! Keyed hashing: what stands in the state instead of users and values.
 //!
 //! # The hash
 //! A value becomes a 128-bit *block*, and a block is encrypted with ten AES rounds under round keys
@@ -31,42 +31,8 @@
 //! Two users taken for one inside an attribute (64 bits) make a crowd look smaller: that only veils.
 
 use crate::column::{Column, Role, Value};
-use crate::error::Error;
-use hkdf::Hkdf;
-use sha2::Sha256;
+use crate::secret::Secret;
 use zeroize::{Zeroize, ZeroizeOnDrop};
-
-/// The one secret of a gate. Everything else is derived from it, for one purpose each.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct Secret([u8; 32]);
-
-impl Secret {
-    pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// A fresh one from the operating system.
-    pub fn random() -> Result<Self, Error> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
-        Ok(Self(bytes))
-    }
-
-    pub fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// Key material for one purpose; other purposes tell nothing about it.
-    pub(crate) fn derive<const N: usize>(&self, purpose: &str) -> [u8; N] {
-        let mut out = [0; N];
-        let kdf = Hkdf::<Sha256>::new(Some(b"zveil"), &self.0);
-        // HKDF-SHA256 gives up to 8,160 bytes, and N is a constant far below that.
-        if kdf.expand(purpose.as_bytes(), &mut out).is_err() {
-            unreachable!("{N} bytes are within what HKDF-SHA256 gives");
-        }
-        out
-    }
-}
 
 const ROUNDS: usize = 10;
 const CHAIN: usize = 4;
@@ -151,13 +117,13 @@ macro_rules! dispatch {
         }
         $self.$body::<Portable>($($arg),*)
     }};
-    ($self:ident, $body:ident ::<$kind:ident> ( $($arg:expr),* )) => {{
+    ($self:ident, $body:ident ::<$($kind:ident),*> ( $($arg:expr),* )) => {{
         #[cfg(target_arch = "x86_64")]
         if $self.hardware {
             // SAFETY: as above.
-            return unsafe { accelerated::$body::<$kind>($self, $($arg),*) };
+            return unsafe { accelerated::$body::<$($kind),*>($self, $($arg),*) };
         }
-        $self.$body::<Portable, $kind>($($arg),*)
+        $self.$body::<Portable, $($kind),*>($($arg),*)
     }};
 }
 
@@ -178,16 +144,17 @@ impl Hasher {
         hasher
     }
 
-    /// The blocks of rows `start..start + out.len()`; `valid` loses the rows that hold none.
+    /// The blocks of some rows, counted from `start`; `valid` loses the rows that hold none.
     pub(crate) fn blocks<C: Column + ?Sized>(
         &self,
         column: &C,
         role: Role,
         start: usize,
+        rows: &[u32],
         out: &mut [u128],
         valid: &mut [bool],
     ) {
-        dispatch!(self, column_blocks::<C>(column, role, start, out, valid))
+        dispatch!(self, column_blocks::<C>(column, role, start, rows, out, valid))
     }
 
     pub(crate) fn block(&self, value: Value<'_>, role: Role) -> Option<u128> {
@@ -205,14 +172,15 @@ impl Hasher {
     }
 
     /// Users and plain attributes that are integers, hashed in one go: `take` gets the number of each
-    /// row, the attribute's hash, and the user's entry under it.
-    pub(crate) fn words<F: FnMut(usize, u128, u64)>(
+    /// row whose attribute is wanted, the attribute's hash, and the user's entry under it.
+    pub(crate) fn words<W: Fn(u128) -> bool, F: FnMut(usize, u128, u64)>(
         &self,
         users: &[i64],
         attributes: &[i64],
+        is_wanted: W,
         take: F,
     ) {
-        dispatch!(self, word_hashes::<F>(users, attributes, take))
+        dispatch!(self, word_hashes::<W, F>(users, attributes, is_wanted, take))
     }
 
     /// The hash of one plain attribute, and the block of one user: side by side, they take hardly
@@ -233,11 +201,12 @@ impl Hasher {
         column: &C,
         role: Role,
         start: usize,
+        rows: &[u32],
         out: &mut [u128],
         valid: &mut [bool],
     ) {
-        for (offset, (block, valid)) in out.iter_mut().zip(valid).enumerate() {
-            let value = column.value(start + offset);
+        for (row, (block, valid)) in rows.iter().zip(out.iter_mut().zip(valid)) {
+            let value = column.value(start.wrapping_add(*row as usize));
             match value.and_then(|value| self.one_block::<R>(value, role)) {
                 Some(found) => *block = found,
                 None => {
@@ -336,24 +305,29 @@ impl Hasher {
     /// independent, so that the CPU works on a dozen of them at once. (One loop for both, where each
     /// user waits for its attribute, took twice as long.)
     #[inline(always)]
-    fn word_hashes<R: Rounds, F: FnMut(usize, u128, u64)>(
+    fn word_hashes<R: Rounds, W: Fn(u128) -> bool, F: FnMut(usize, u128, u64)>(
         &self,
         users: &[i64],
         attributes: &[i64],
+        is_wanted: W,
         mut take: F,
     ) {
         const ROWS: usize = 64;
-        let mut hashes = [0; ROWS];
-        let mut first = 0;
+        let mut wanted = [(0_u128, 0_i64, 0_usize); ROWS];
+        let mut row = 0;
         for (users, attributes) in users.chunks(ROWS).zip(attributes.chunks(ROWS)) {
-            for (attribute, hash) in attributes.iter().zip(&mut hashes) {
-                *hash = self.attribute.encrypt::<R>(block(*attribute as u64, Kind::Integer));
+            let mut count = 0;
+            for (user, attribute) in users.iter().zip(attributes) {
+                let hash = self.attribute.encrypt::<R>(block(*attribute as u64, Kind::Integer));
+                // At most as many as there are rows in the chunk.
+                wanted[count % ROWS] = (hash, *user, row);
+                count += usize::from(is_wanted(hash));
+                row += 1;
             }
-            for (row, (user, hash)) in users.iter().zip(&hashes).enumerate() {
+            for (hash, user, row) in &wanted[..count] {
                 let user = block(*user as u64, Kind::Integer);
-                take(first + row, *hash, self.user.encrypt::<R>(user ^ (hash & HIGH)) as u64);
+                take(*row, *hash, self.user.encrypt::<R>(user ^ (hash & HIGH)) as u64);
             }
-            first += ROWS;
         }
     }
 }
@@ -369,10 +343,11 @@ mod accelerated {
         column: &C,
         role: Role,
         start: usize,
+        rows: &[u32],
         out: &mut [u128],
         valid: &mut [bool],
     ) {
-        hasher.column_blocks::<Hardware, C>(column, role, start, out, valid);
+        hasher.column_blocks::<Hardware, C>(column, role, start, rows, out, valid);
     }
 
     #[target_feature(enable = "aes")]
@@ -395,13 +370,14 @@ mod accelerated {
     }
 
     #[target_feature(enable = "aes")]
-    pub(super) fn word_hashes<F: FnMut(usize, u128, u64)>(
+    pub(super) fn word_hashes<W: Fn(u128) -> bool, F: FnMut(usize, u128, u64)>(
         hasher: &Hasher,
         users: &[i64],
         attributes: &[i64],
+        is_wanted: W,
         take: F,
     ) {
-        hasher.word_hashes::<Hardware, F>(users, attributes, take);
+        hasher.word_hashes::<Hardware, W, F>(users, attributes, is_wanted, take);
     }
 
     #[target_feature(enable = "aes")]

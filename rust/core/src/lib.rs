@@ -22,9 +22,11 @@ mod expiry;
 mod gate;
 mod key;
 mod memory;
+mod secret;
 mod settings;
 mod shard;
 mod slab;
+mod slot;
 mod snapshot;
 mod table;
 
@@ -32,5 +34,5 @@ pub use batch::VEILED;
 pub use column::{Blocks, Column, Role, Value};
 pub use error::{Error, SnapshotError};
 pub use gate::{Gate, Stats};
-pub use key::Secret;
+pub use secret::Secret;
 pub use settings::{LARGEST_Z, MOST_LEVELS, MOST_THREADS, Rule, Settings};

@@ -40,6 +40,19 @@ impl<T: Plain> Pages<T> {
         Ok(Self { start, len, _map: Some(map) })
     }
 
+    /// Tells the CPU that a value will be written soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, index: usize) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint about an address, which need not be valid; it reads nothing.
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.start.as_ptr().wrapping_add(index).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = index;
+    }
+
     pub(crate) fn none() -> Self {
         Self { start: NonNull::dangling(), len: 0, _map: None }
     }
@@ -108,17 +121,4 @@ impl Budget {
     pub(crate) fn free<T: Plain>(&mut self, pages: Pages<T>) {
         self.used -= pages.bytes();
     }
-}
-
-/// Tells the CPU that a place will be written soon.
-#[inline(always)]
-pub(crate) fn prefetch<T>(place: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint about an address that a reference vouches for; it reads nothing.
-    unsafe {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }

@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::expiry::{MOST_STEPS, Sweep};
 use crate::memory::Budget;
 use crate::slab::{Block, Entry, Slab, capacity, class_for};
-use crate::table::{Crowd, Found, Held, Key, Place, Slot, Table};
+use crate::slot::{Crowd, Held, Key, Slot};
+use crate::table::{Found, Place, Table};
 
 /// The smallest memory that a shard can work with: a table that grows once, and one extent.
 pub const SMALLEST_SHARD: usize = 4 << 20;
@@ -49,34 +50,15 @@ pub(crate) struct Holdings {
     pub(crate) bytes: usize,
 }
 
-/// What came of trying to append without looking.
-enum Appended {
-    /// The certificate, or the number of entries, had the answer.
-    Decided(bool),
-    /// Appended, but the log must be looked through.
-    Undecided,
-    /// A single user, a full block, a late entry, or a crowd that is kept distinct.
-    Not,
-}
-
-/// What most observations come to.
+/// What most observations come to: appended without looking, if the crowd has credit.
 #[inline(always)]
-fn append(slot: &mut Slot, slab: &mut Slab, entry: Entry, now: Now, rules: &Rules) -> Appended {
-    slot.epoch = now.epoch;
-    let Held::Crowd(crowd) = slot.held() else { return Appended::Not };
-    let entries = slab.entries_mut(crowd.block);
-    let Some(place) = entries.get_mut(crowd.len) else { return Appended::Not };
-    if !now.in_order || crowd.wants_scan(rules) {
-        return Appended::Not;
+fn append(slot: &mut Slot, slab: &mut Slab, entry: Entry, now: Now) -> Option<bool> {
+    if !now.in_order {
+        return None;
     }
-    *place = entry;
-    slot.lengthen();
-    // No branch on the answer itself: it could not be predicted.
-    let released = entry.time <= crowd.certificate;
-    if !released & (crowd.len.wrapping_add(1) >= rules.z) {
-        return Appended::Undecided;
-    }
-    Appended::Decided(released)
+    let (block, at, released) = slot.spend(entry.time, now.epoch)?;
+    slab.put(block, at, entry);
+    Some(released)
 }
 
 impl Shard {
@@ -104,8 +86,10 @@ impl Shard {
         }
         match self.table.find(key) {
             Found::Taken(place) => {
-                let appended = append(self.table.slot(place), &mut self.slab, entry, now, rules);
-                self.finish(appended, place, entry, rules)
+                match append(self.table.slot(place), &mut self.slab, entry, now) {
+                    Some(released) => released,
+                    None => self.observe_slowly(place, entry, now.epoch, rules),
+                }
             }
             Found::Free(place) if self.table.has_room() => {
                 self.table.insert(place, key, now.epoch, entry);
@@ -129,8 +113,10 @@ impl Shard {
             return false;
         }
         if let Some(slot) = self.table.seen_at(near, key) {
-            let appended = append(slot, &mut self.slab, entry, now, rules);
-            return self.finish(appended, Place::current(near), entry, rules);
+            return match append(slot, &mut self.slab, entry, now) {
+                Some(released) => released,
+                None => self.observe_slowly(Place::current(near), entry, now.epoch, rules),
+            };
         }
         if self.table.is_free(near) {
             self.table.insert(Place::current(near), key, now.epoch, entry);
@@ -175,29 +161,12 @@ impl Shard {
         self.observe(key, entry, now, rules)
     }
 
-    #[inline(always)]
-    fn finish(&mut self, appended: Appended, place: Place, entry: Entry, rules: &Rules) -> bool {
-        match appended {
-            Appended::Decided(released) => released,
-            Appended::Undecided => self.look(place, entry.time, rules),
-            Appended::Not => self.observe_slowly(place, entry, rules),
-        }
-    }
-
+    /// A single user, a late entry, or a crowd that must be looked at.
     #[inline(never)]
-    fn look(&mut self, place: Place, clock: i64, rules: &Rules) -> bool {
+    fn observe_slowly(&mut self, place: Place, entry: Entry, epoch: u32, rules: &Rules) -> bool {
         let slot = self.table.slot(place);
-        let Held::Crowd(mut crowd) = slot.held() else { return false };
-        let entries = self.slab.entries_mut(crowd.block);
-        let released = crowd.judge(entries, clock, rules, &mut self.scratch);
-        slot.hold_crowd(crowd);
-        released
-    }
-
-    /// A single user, a full block, a late entry, or a crowd so close to z that it is kept distinct.
-    #[inline(never)]
-    fn observe_slowly(&mut self, place: Place, entry: Entry, rules: &Rules) -> bool {
-        let mut crowd = match self.table.slot(place).held() {
+        slot.touch(epoch);
+        let mut crowd = match slot.held() {
             Held::Crowd(crowd) => crowd,
             Held::Single(first) => return self.observe_second(place, first, entry, rules),
             Held::Nobody => return false,
@@ -217,7 +186,10 @@ impl Shard {
             crowd.insert(entries, entry);
             crowd.judge(entries, now, rules, &mut self.scratch)
         };
-        self.table.slot(place).hold_crowd(crowd);
+        let credit = crowd.earn(entries, now, rules);
+        let slot = self.table.slot(place);
+        slot.hold_crowd(crowd);
+        slot.grant(credit);
         released
     }
 
@@ -235,7 +207,8 @@ impl Shard {
             return rules.z == 1;
         }
         if let Some(crowd) = self.pair(first, entry, rules) {
-            self.table.slot(place).hold_crowd(crowd);
+            let slot = self.table.slot(place);
+            slot.hold_crowd(crowd);
             return rules.z == 1 || rules.z == 2 && first.user != NOBODY;
         }
         let newer = if first.time > entry.time { first } else { entry };
@@ -290,14 +263,14 @@ impl Shard {
         if crowd.len * 4 <= full * 3 && crowd.len * 8 >= full {
             return;
         }
+        if crowd.keep_tail(entries, clock, rules) {
+            return;
+        }
         crowd.compact(entries, clock, rules, &mut self.scratch);
         if crowd.len * 2 <= full && crowd.len * 8 >= full {
             return;
         }
-        // Room for 2.5 z_max at most: of a crowd that is complete, three fifths of the block are
-        // appended before the next look.
-        let most = rules.z_max + rules.z_max.div_ceil(2) + rules.z_max;
-        let wanted = most.min(crowd.len * 3);
+        let wanted = rules.most.min(crowd.len * 3);
         let class = class_for(wanted.max(4));
         if class != crowd.block.class && self.move_to(crowd, class).is_some() {
             return;
@@ -327,22 +300,22 @@ impl Shard {
     /// Fetches what an observation at this time will need of the crowd, and says where the attribute
     /// was seen, for `observe_near`.
     #[inline(always)]
-    pub(crate) fn prefetch_crowd(&self, key: Key, time: i64, rules: &Rules) -> usize {
+    pub(crate) fn prefetch_crowd(&self, key: Key, time: i64) -> usize {
         let (index, slot) = self.table.glance(key);
-        if let Held::Crowd(crowd) = slot.held() {
-            let len = crowd.len;
-            let is_full = len == capacity(crowd.block.class);
-            let is_open = time > crowd.certificate && len + 1 >= rules.z;
-            let from = if is_full {
-                0
-            } else if is_open {
-                len.saturating_sub(rules.z)
-            } else {
-                len
-            };
-            self.slab.prefetch(crowd.block, from, len);
+        if slot.can_spend(time) {
+            let (block, len) = slot.end();
+            self.slab.prefetch(block, len);
+        } else {
+            self.prefetch_log(slot);
         }
         index
+    }
+
+    #[inline(never)]
+    fn prefetch_log(&self, slot: &Slot) {
+        if let Held::Crowd(crowd) = slot.held() {
+            self.slab.prefetch_log(crowd.block, crowd.len);
+        }
     }
 
     /// Reclaims some of what can never count again.
@@ -362,7 +335,7 @@ impl Shard {
         let steps = self.sweep.steps(epoch, self.table.positions(), observations);
         let slab = &mut self.slab;
         self.table.sweep(steps, &mut self.budget, |slot, budget| {
-            let idle = crate::expiry::is_idle(slot.epoch, epoch);
+            let idle = crate::expiry::is_idle(slot.epoch(), epoch);
             if let (true, Held::Crowd(crowd)) = (idle, slot.held()) {
                 slab.free(crowd.block, budget);
             }
@@ -370,11 +343,15 @@ impl Shard {
         });
     }
 
-    /// A raised z makes every certificate void: each was given for fewer users.
-    pub(crate) fn void_certificates(&mut self) {
+    /// Another z makes all credit void, and a raised one every certificate: each was given for fewer
+    /// users.
+    pub(crate) fn void(&mut self, raised: bool) {
         self.table.retain(|slot| {
-            if let Held::Crowd(crowd) = slot.held() {
-                slot.hold_crowd(Crowd { certificate: NO_CERTIFICATE, ..crowd });
+            if let Held::Crowd(mut crowd) = slot.held() {
+                if raised {
+                    crowd.certificate = NO_CERTIFICATE;
+                }
+                slot.hold_crowd(crowd);
             }
             true
         });

@@ -4,7 +4,7 @@
 //! its last block is freed it may hold another size. An extent whose pages are all empty goes back to
 //! the system, but for one that is kept at hand. Blocks above a page have a mapping of their own.
 
-use crate::memory::{Budget, Pages, Plain, prefetch};
+use crate::memory::{Budget, Pages, Plain};
 use std::collections::BTreeSet;
 
 /// One user seen at one time. The user is a keyed hash that holds under one attribute only.
@@ -138,24 +138,37 @@ impl Slab {
         }
     }
 
-    /// Fetches the lines of some entries and of the one behind them, a kilobyte at most.
+    /// Writes the entry number `at` of a block.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, block: Block, from: usize, to: usize) {
+    pub(crate) fn put(&mut self, block: Block, at: usize, entry: Entry) {
         if block.class >= LARGE {
+            self.entries_mut(block)[at] = entry;
             return;
         }
         let (extent, start) = place(block.number);
-        let Some(extent) = self.extents.get(extent) else { return };
-        let mut at = start.wrapping_add(from.max(to.saturating_sub(15 * UNIT)));
-        let last = start.wrapping_add(to);
-        loop {
-            let Some(entry) = extent.memory.get(at) else { return };
-            prefetch(entry);
-            at = at.wrapping_add(UNIT);
-            if at > last {
-                return;
-            }
+        debug_assert!(at < capacity(block.class));
+        // SAFETY: as for `entries_mut`; a slot gives out a place only where its crowd has credit,
+        // which is never more than the room in its block.
+        unsafe {
+            let memory = &mut self.extents.get_unchecked_mut(extent).memory;
+            *memory.get_unchecked_mut(start.wrapping_add(at)) = entry;
         }
+    }
+
+    /// Fetches the line of one entry.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, block: Block, at: usize) {
+        let (extent, start) = place(block.number);
+        // A large block has another kind of number; its line is not fetched.
+        if let Some(extent) = self.extents.get(extent) {
+            extent.memory.prefetch(start.wrapping_add(at));
+        }
+    }
+
+    /// Fetches the lines of a log of so many entries, the newest kilobyte at most.
+    pub(crate) fn prefetch_log(&self, block: Block, len: usize) {
+        let oldest = len.saturating_sub(15 * UNIT);
+        (oldest..=len).step_by(UNIT).for_each(|at| self.prefetch(block, at));
     }
 
     pub(crate) fn allocate(&mut self, class: u8, budget: &mut Budget) -> Option<Block> {

@@ -12,10 +12,10 @@
 use crate::crowd::NOBODY;
 use crate::error::{Error, SnapshotError};
 use crate::gate::Gate;
-use crate::key::Secret;
+use crate::secret::Secret;
 use crate::settings::{Rule, Settings};
 use crate::slab::Entry;
-use crate::table::Key;
+use crate::slot::Key;
 use aead_stream::{DecryptorBE32, EncryptorBE32};
 use chacha20poly1305::aead::Payload;
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305};

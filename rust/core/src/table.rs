@@ -14,8 +14,9 @@
 //! No observation waits for more than a short stretch of that copy. Idle slots are found by a hand
 //! that goes round the table as the clock moves.
 
-use crate::memory::{Budget, Pages, Plain, prefetch};
-use crate::slab::{Block, Entry};
+use crate::memory::{Budget, Pages};
+use crate::slab::Entry;
+use crate::slot::{Key, Slot};
 
 /// Slots behind the last position. At a load of 0.6 a run longer than this has a chance of 1e-12 to
 /// end there; the new attribute is then veiled, as in a full table.
@@ -25,127 +26,6 @@ const LARGEST: u32 = 40;
 
 /// Memory that a growing table leaves for the crowds: an extent.
 const CROWDS: usize = 2 << 20;
-
-/// The two low bits of `check` say what a slot holds.
-const STATE: u32 = 0b11;
-const SINGLE: u32 = 1;
-const CROWD: u32 = 2;
-
-/// One attribute.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(crate) struct Slot {
-    pub(crate) hash: u64,
-    check: u32,
-    /// When it was last touched, counted as in `expiry`.
-    pub(crate) epoch: u32,
-    a: u64,
-    b: u64,
-}
-
-// SAFETY: plain integers, 32 bytes without padding.
-unsafe impl Plain for Slot {}
-
-/// What a slot says about its users.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Held {
-    Nobody,
-    /// A single user, inline.
-    Single(Entry),
-    Crowd(Crowd),
-}
-
-/// Several users, in a block of the slab.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Crowd {
-    pub(crate) block: Block,
-    pub(crate) len: usize,
-    /// Each entry is of another user.
-    pub(crate) distinct: bool,
-    /// Up to this time, z users are known to be in the window.
-    pub(crate) certificate: i64,
-}
-
-/// An attribute as the table knows it: the bits that tell it apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) hash: u64,
-    /// Selector of the shard (8 bits), check (22 bits), two zero bits where a slot has its state.
-    pub(crate) check: u32,
-}
-
-impl Key {
-    /// No attribute: a level that is not there. Real keys have two zero bits here.
-    pub(crate) const MISSING: Self = Self { hash: 0, check: u32::MAX };
-
-    /// The selector comes from the coarsest level, so that all levels share a shard.
-    #[inline(always)]
-    pub(crate) fn new(hash: u128, coarsest: u128) -> Self {
-        let selector = (coarsest as u32) & 0xFF00_0000;
-        let check = (hash as u32) & 0x00FF_FFFC;
-        Self { hash: (hash >> 64) as u64, check: selector | check }
-    }
-
-    #[inline(always)]
-    pub(crate) fn shard(self, shards: usize) -> usize {
-        (self.check >> 24) as usize * shards / 256
-    }
-}
-
-impl Slot {
-    fn is_empty(&self) -> bool {
-        self.check & STATE == 0
-    }
-
-    #[inline(always)]
-    fn is(&self, key: Key) -> bool {
-        // A key has zeros where a slot that is taken has its state: they differ by 1, 2 or 3.
-        self.hash == key.hash && (self.check ^ key.check).wrapping_sub(1) < STATE
-    }
-
-    pub(crate) fn key(&self) -> Key {
-        Key { hash: self.hash, check: self.check & !STATE }
-    }
-
-    #[inline(always)]
-    pub(crate) fn held(&self) -> Held {
-        match self.check & STATE {
-            SINGLE => Held::Single(Entry { user: self.a, time: self.b as i64 }),
-            CROWD => {
-                let shape = (self.b >> 32) as u32;
-                Held::Crowd(Crowd {
-                    block: Block { class: (shape >> 26) as u8, number: self.b as u32 },
-                    len: (shape & 0x01FF_FFFF) as usize,
-                    distinct: shape & 0x0200_0000 != 0,
-                    certificate: self.a as i64,
-                })
-            }
-            _ => Held::Nobody,
-        }
-    }
-
-    /// One entry more in the crowd, not known to be of another user.
-    #[inline(always)]
-    pub(crate) fn lengthen(&mut self) {
-        self.b = (self.b & !(0x0200_0000 << 32)) + (1 << 32);
-    }
-
-    #[inline(always)]
-    pub(crate) fn hold_single(&mut self, entry: Entry) {
-        self.check = self.check & !STATE | SINGLE;
-        self.a = entry.user;
-        self.b = entry.time as u64;
-    }
-
-    #[inline(always)]
-    pub(crate) fn hold_crowd(&mut self, crowd: Crowd) {
-        let distinct = u32::from(crowd.distinct) << 25;
-        let shape = u32::from(crowd.block.class) << 26 | distinct | crowd.len as u32;
-        self.check = self.check & !STATE | CROWD;
-        self.a = crowd.certificate as u64;
-        self.b = u64::from(shape) << 32 | u64::from(crowd.block.number);
-    }
-}
 
 struct Slots {
     /// The last one is never taken: it ends the last run.
@@ -289,12 +169,24 @@ impl Table {
 
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
-        prefetch(self.current.at(self.current.home(hash)));
+        self.current.slots.prefetch(self.current.home(hash));
     }
 
     /// Where a key is, or would go, as long as no part of the table moves; and what is there.
     #[inline(always)]
     pub(crate) fn glance(&self, key: Key) -> (usize, &Slot) {
+        // Most keys are in one of the first two slots; which of them could not be predicted.
+        let home = self.current.home(key.hash);
+        let index = home.wrapping_add(usize::from(self.current.at(home).hash != key.hash));
+        let slot = self.current.at(index);
+        if slot.hash == key.hash {
+            return (index, slot);
+        }
+        self.glance_far(key)
+    }
+
+    #[inline(never)]
+    fn glance_far(&self, key: Key) -> (usize, &Slot) {
         match self.current.find(key) {
             Ok(index) | Err(Some(index)) => (index, self.current.at(index)),
             Err(None) => (self.current.slots.len(), self.current.at(0)),
@@ -334,8 +226,7 @@ impl Table {
     /// Puts a new attribute into a free place that `find` gave.
     pub(crate) fn insert(&mut self, place: Place, key: Key, epoch: u32, entry: Entry) {
         let slot = self.slot(place);
-        *slot = Slot { hash: key.hash, check: key.check, epoch, a: 0, b: 0 };
-        slot.hold_single(entry);
+        *slot = Slot::new(key, epoch, entry);
         self.live += 1;
     }
 
@@ -448,6 +339,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slot::Held;
     use proptest::prelude::*;
     use std::collections::HashMap;
 

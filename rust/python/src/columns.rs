@@ -139,6 +139,12 @@ macro_rules! column_of {
                 let $array = self.0;
                 if $array.is_null($row) { None } else { $value }
             }
+
+            fn may_miss(&self) -> bool {
+                // A float may be no number, and a truth value is nobody's id.
+                let kind = self.0.data_type();
+                kind.is_floating() || *kind == DataType::Boolean || self.0.null_count() > 0
+            }
         }
     };
 }
@@ -171,6 +177,10 @@ impl Column for Words<'_> {
     #[inline(always)]
     fn value(&self, row: usize) -> Option<Value<'_>> {
         self.0.get(row).copied().map(Value::Integer)
+    }
+
+    fn may_miss(&self) -> bool {
+        false
     }
 
     fn words(&self) -> Option<&[i64]> {

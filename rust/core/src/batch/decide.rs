@@ -1,65 +1,24 @@
 //! The rows of a round, decided with the memory fetched ahead.
 
-use super::part::{Part, Seen};
-use crate::admission::{Admission, Admitted};
+use super::part::{Seen, Timing};
+use crate::admission::Admitted;
 use crate::crowd::Rules;
-use crate::expiry::Epochs;
 use crate::gate::walk;
 use crate::settings::{MOST_LEVELS, Rule};
 use crate::shard::{Counted, Now, Shard};
-use crate::table::Key;
+use crate::slot::Key;
 
 /// Up to this size the state is in the cache anyway, and fetching ahead only costs.
 const IN_CACHE: usize = 4 << 20;
 
-/// How many rows ahead slots and crowds are fetched.
-const SLOT_AHEAD: usize = 12;
-const CROWD_AHEAD: usize = 6;
+/// Rows that are decided together. While one group is decided, the crowds of the next are fetched and
+/// the slots of the one behind that: three short loops are faster than one that does it all.
+const GROUP: usize = 16;
 
-/// The whole of a round: plain attributes in one shard, admitted and decided row by row.
-pub(super) struct Plain<'a> {
-    pub(super) admission: &'a mut Admission,
-    pub(super) epochs: &'a mut Epochs,
-    pub(super) rules: Rules,
-    pub(super) shard: &'a mut Shard,
-}
+/// Where the attributes of a group were seen a moment ago.
+type Near = [usize; GROUP];
 
-impl Plain<'_> {
-    /// Writes 0 where a row is released, and -1 where not.
-    pub(super) fn decide(&mut self, part: &Part, decisions: &mut [i8]) {
-        let seen = &part.seen[0][..];
-        if self.shard.bytes() <= IN_CACHE {
-            for (row, (one, decision)) in seen.iter().zip(decisions).enumerate() {
-                if let Some(now) = self.admit(one.entry.time, part.is_valid(row)) {
-                    let released = self.shard.observe(one.key(), one.entry, now, &self.rules);
-                    *decision = i8::from(released) - 1;
-                }
-            }
-            return;
-        }
-        let mut ahead = Ahead::new(self.shard, &self.rules, seen);
-        for (row, (one, decision)) in seen.iter().zip(decisions).enumerate() {
-            let near = ahead.next(self.shard, &self.rules, row);
-            if let Some(now) = self.admit(one.entry.time, part.is_valid(row)) {
-                let released =
-                    self.shard.observe_near(near, one.key(), one.entry, now, &self.rules);
-                *decision = i8::from(released) - 1;
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn admit(&mut self, time: i64, valid: bool) -> Option<Now> {
-        let admitted = self.admission.admit(time, valid);
-        if admitted == Admitted::No {
-            return None;
-        }
-        let epoch = self.epochs.at(self.admission.clock) as u32;
-        Some(Now { epoch, in_order: admitted == Admitted::InOrder })
-    }
-}
-
-/// What the rows of a round are decided by, where there are several shards or levels.
+/// What the rows of a round are decided by.
 #[derive(Clone, Copy)]
 pub(super) struct Round {
     pub(super) levels: usize,
@@ -71,34 +30,90 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Decides the rows of one shard; `put` gets those that are released, with their level.
+    /// Decides the rows of one shard; `decisions` are those of all rows.
     pub(super) fn decide(
         &self,
         seen: &[Seen],
-        admitted: &[Admitted],
+        admitted: &Timing,
         shard: &mut Shard,
-        mut put: impl FnMut(u32, i8),
+        decisions: &mut [i8],
     ) {
-        let mut ahead = Ahead::new(shard, &self.rules, seen);
-        if self.plain {
-            for (at, one) in seen.iter().enumerate() {
-                let near = ahead.next(shard, &self.rules, at);
-                if let Some(now) = self.now(admitted[one.row as usize])
-                    && shard.observe_near(near, one.key(), one.entry, now, &self.rules)
-                {
-                    put(one.row, 0);
+        match (self.plain, admitted) {
+            (false, _) => self.decide_levels(seen, admitted, shard, decisions),
+            (true, Timing::InOrder) if shard.bytes() <= IN_CACHE => {
+                let now = Now { epoch: self.epoch, in_order: true };
+                for one in seen {
+                    let released = shard.observe(one.key(), one.entry, now, &self.rules);
+                    decisions[one.row as usize] = i8::from(released) - 1;
                 }
             }
-            return;
+            (true, _) => {
+                let mut ahead = Ahead::new(shard, seen);
+                for group in seen.chunks(GROUP) {
+                    let near = ahead.next(shard);
+                    if let Timing::Mixed(admitted) = admitted {
+                        self.decide_mixed(group, &near, admitted, shard, decisions);
+                    } else {
+                        self.decide_in_order(group, &near, shard, decisions);
+                    }
+                }
+            }
         }
+    }
+
+    /// The usual case, in a function of its own: its few values stay in registers.
+    #[inline(never)]
+    fn decide_in_order(
+        &self,
+        group: &[Seen],
+        near: &Near,
+        shard: &mut Shard,
+        decisions: &mut [i8],
+    ) {
+        let (now, rules) = (Now { epoch: self.epoch, in_order: true }, self.rules);
+        for (one, near) in group.iter().zip(near) {
+            let released = shard.observe_near(*near, one.key(), one.entry, now, &rules);
+            decisions[one.row as usize] = i8::from(released) - 1;
+        }
+    }
+
+    fn decide_mixed(
+        &self,
+        group: &[Seen],
+        near: &Near,
+        admitted: &[Admitted],
+        shard: &mut Shard,
+        decisions: &mut [i8],
+    ) {
+        for (one, near) in group.iter().zip(near) {
+            if let Some(now) = self.now(admitted[one.row as usize]) {
+                let released = shard.observe_near(*near, one.key(), one.entry, now, &self.rules);
+                decisions[one.row as usize] = i8::from(released) - 1;
+            }
+        }
+    }
+
+    fn decide_levels(
+        &self,
+        seen: &[Seen],
+        admitted: &Timing,
+        shard: &mut Shard,
+        decisions: &mut [i8],
+    ) {
+        let mut ahead = Ahead::new(shard, seen);
         let mut near = [usize::MAX; MOST_LEVELS];
+        let mut group = [usize::MAX; GROUP];
         for (place, levels) in seen.chunks_exact(self.levels).enumerate() {
             for (level, near) in near[..self.levels].iter_mut().enumerate() {
-                *near = ahead.next(shard, &self.rules, place * self.levels + level);
+                let at = place * self.levels + level;
+                if at.is_multiple_of(GROUP) {
+                    group = ahead.next(shard);
+                }
+                *near = group[at % GROUP];
             }
-            let row = levels[0].row;
-            if let Some(level) = self.decide_row(admitted[row as usize], levels, &near, shard) {
-                put(row, level as i8);
+            let row = levels[0].row as usize;
+            if let Some(level) = self.decide_row(admitted.of(row), levels, &near, shard) {
+                decisions[row] = level as i8;
             }
         }
     }
@@ -129,36 +144,47 @@ impl Round {
     }
 }
 
-/// Fetches slots and crowds some rows ahead of the one being decided.
+/// Fetches slots and crowds some groups ahead of the one being decided.
 struct Ahead<'a> {
-    seen: &'a [Seen],
-    /// Where the attributes of the next rows were seen, by their number modulo the length.
-    near: [usize; RING],
+    /// Rows whose slots are not fetched yet.
+    far: &'a [Seen],
+    /// Rows whose slots are fetched, but not their crowds.
+    soon: &'a [Seen],
+    /// Of the group to be decided next.
+    near: Near,
 }
 
-/// A power of two above `CROWD_AHEAD`.
-const RING: usize = 8;
-
 impl<'a> Ahead<'a> {
-    fn new(shard: &Shard, rules: &Rules, seen: &'a [Seen]) -> Self {
-        seen.iter().take(SLOT_AHEAD).for_each(|later| shard.prefetch_slot(later.hash));
-        let mut near = [usize::MAX; RING];
-        for (near, soon) in near.iter_mut().zip(seen).take(CROWD_AHEAD) {
-            *near = shard.prefetch_crowd(soon.key(), soon.entry.time, rules);
-        }
-        Self { seen, near }
+    fn new(shard: &Shard, seen: &'a [Seen]) -> Self {
+        let (first, soon) = seen.split_at(seen.len().min(GROUP));
+        let far = &soon[soon.len().min(GROUP)..];
+        fetch_slots(shard, first);
+        fetch_slots(shard, &soon[..soon.len().min(GROUP)]);
+        Self { far, soon, near: fetch_crowds(shard, first) }
     }
 
-    /// Where number `at` was seen. To be called for each, in order.
+    /// Where the rows of the next group were seen. To be called for each group, in order.
     #[inline(always)]
-    fn next(&mut self, shard: &Shard, rules: &Rules, at: usize) -> usize {
-        if let Some(later) = self.seen.get(at.wrapping_add(SLOT_AHEAD)) {
-            shard.prefetch_slot(later.hash);
-        }
-        let ahead = at.wrapping_add(CROWD_AHEAD);
-        if let Some(soon) = self.seen.get(ahead) {
-            self.near[ahead % RING] = shard.prefetch_crowd(soon.key(), soon.entry.time, rules);
-        }
-        self.near[at % RING]
+    fn next(&mut self, shard: &Shard) -> Near {
+        let (far, behind) = self.far.split_at(self.far.len().min(GROUP));
+        fetch_slots(shard, far);
+        self.far = behind;
+        let (soon, behind) = self.soon.split_at(self.soon.len().min(GROUP));
+        self.soon = behind;
+        std::mem::replace(&mut self.near, fetch_crowds(shard, soon))
     }
+}
+
+#[inline(never)]
+fn fetch_slots(shard: &Shard, rows: &[Seen]) {
+    rows.iter().for_each(|row| shard.prefetch_slot(row.hash));
+}
+
+#[inline(never)]
+fn fetch_crowds(shard: &Shard, rows: &[Seen]) -> Near {
+    let mut near = [usize::MAX; GROUP];
+    for (near, row) in near.iter_mut().zip(rows) {
+        *near = shard.prefetch_crowd(row.key(), row.entry.time);
+    }
+    near
 }

@@ -1,27 +1,34 @@
 //! Many observations in one call: hashed in one sweep, then decided with the memory fetched ahead.
 //!
 //! A batch is cut into rounds. In each round
-//! 1. *prepare*: rows are hashed (any thread takes any rows);
-//! 2. *admit*: times are held against the gate's clock, in the order of the rows;
+//! 1. *prepare*: rows are hashed;
+//! 2. *admit*: their times are held against the gate's clock, in the order of the rows;
 //! 3. *decide*: each shard takes the rows of its own attributes, in the order of the rows.
 //!
 //! A decision depends on its attribute's rows and the clock alone, so neither the cut into rounds
-//! nor the number of threads changes any.
+//! nor the number of threads changes any. With several threads each goes through all rows: it hashes
+//! every attribute, keeps the clock for itself, and goes on with the rows of its own shard only.
+//! Nobody waits for anybody, which is worth more than hashing no attribute twice.
 
 mod decide;
 mod part;
-mod threads;
 
+use crate::admission::Admission;
 use crate::column::Column;
 use crate::error::Error;
+use crate::expiry::Epochs;
 use crate::gate::{Gate, check_levels};
-use decide::{Plain, Round};
+use crate::key::Hasher;
+use crate::shard::Shard;
+use decide::Round;
 use part::{Part, Source};
 
-/// Rows of a round on one thread: their hashes stay in the cache.
+/// Rows of a round: their hashes stay in the cache.
 const ROUND: usize = 4096;
 /// A batch below this is decided on the calling thread alone.
 const WORTH_THREADS: usize = 16_384;
+/// Rows that threads are started for: each has so many decisions of its own.
+const SPAN: usize = 1 << 20;
 
 /// What became of an observation: the number of the level released, or this.
 pub const VEILED: i8 = -1;
@@ -55,61 +62,108 @@ impl Gate {
     fn run(&mut self, source: &Source, decisions: &mut [i8]) -> Result<(), Error> {
         source.check(decisions.len())?;
         decisions.fill(VEILED);
-        let rows = source.times.len();
-        if source.plain && self.shards.len() == 1 {
-            self.run_plain(source, decisions);
-        } else if self.shards.len() == 1 || rows < WORTH_THREADS {
-            self.run_rounds(source, decisions);
+        if self.shards.len() == 1 || decisions.len() < WORTH_THREADS {
+            let (mut worker, shards) = self.worker(source);
+            worker.decide(0, decisions, shards, None);
+            let Worker { admission, epochs, .. } = worker;
+            self.admission = admission;
+            self.epochs = epochs;
         } else {
-            self.run_threads(source, decisions);
+            for (number, span) in decisions.chunks_mut(SPAN).enumerate() {
+                self.run_threads(source, number * SPAN, span);
+            }
         }
-        self.observed += rows as u64;
+        self.observed += decisions.len() as u64;
         self.released += count_released(decisions);
         Ok(())
     }
 
-    /// Plain attributes in one shard: the shortest way.
-    fn run_plain(&mut self, source: &Source, decisions: &mut [i8]) {
-        let mut part = Part::default();
-        for (number, decisions) in decisions.chunks_mut(ROUND).enumerate() {
-            part.start = number * ROUND;
-            part.rows = decisions.len();
-            part.prepare(&self.hasher, source, 1);
-            let epoch = self.epochs.at(self.admission.clock);
-            let Self { admission, epochs, shards, rules, .. } = self;
-            let shard = &mut shards[0];
-            shard.reclaim(epoch, part.rows);
-            Plain { admission, epochs, rules: *rules, shard }.decide(&part, decisions);
-        }
-    }
-
-    /// Several shards or levels on the calling thread.
-    fn run_rounds(&mut self, source: &Source, decisions: &mut [i8]) {
-        let mut part = Part::default();
-        let mut admitted = Vec::new();
-        for (number, decisions) in decisions.chunks_mut(ROUND).enumerate() {
-            part.start = number * ROUND;
-            part.rows = decisions.len();
-            part.prepare(&self.hasher, source, self.shards.len());
-            let before = self.epochs.at(self.admission.clock);
-            part.admit(source.times, &mut self.admission, &mut admitted);
-            let round = self.round(source);
-            let share = part.rows / self.shards.len() + 1;
-            for (shard, seen) in self.shards.iter_mut().zip(&part.seen) {
-                shard.reclaim(before, share);
-                round.decide(seen, &admitted, shard, |row, level| decisions[row as usize] = level);
+    fn run_threads(&mut self, source: &Source, start: usize, decisions: &mut [i8]) {
+        let (mut first, shards) = self.worker(source);
+        // One wall clock for all.
+        first.admission = first.admission.frozen();
+        let mut own = shards.iter_mut().enumerate();
+        let admission = std::thread::scope(|scope| {
+            let rows = decisions.len();
+            let mine = own.next();
+            let others: Vec<_> = own
+                .map(|(number, shard)| {
+                    let mut worker = first.clone();
+                    scope.spawn(move || {
+                        let mut decisions = vec![VEILED; rows];
+                        let shard = std::slice::from_mut(shard);
+                        worker.decide(start, &mut decisions, shard, Some(number));
+                        decisions
+                    })
+                })
+                .collect();
+            if let Some((number, shard)) = mine {
+                first.decide(start, decisions, std::slice::from_mut(shard), Some(number));
             }
-        }
+            for other in others {
+                match other.join() {
+                    // A row is decided by one thread; to the others it is veiled.
+                    Ok(found) => decisions
+                        .iter_mut()
+                        .zip(found)
+                        .for_each(|(decision, found)| *decision = (*decision).max(found)),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            first.admission
+        });
+        self.admission = admission.thawed();
     }
 
-    /// How rows are decided at the clock as it stands, behind the last row admitted.
-    fn round(&mut self, source: &Source) -> Round {
-        Round {
+    fn worker<'a>(&'a mut self, source: &'a Source<'a>) -> (Worker<'a>, &'a mut [Shard]) {
+        let Self { hasher, shards, admission, epochs, rules, settings, .. } = self;
+        let round = Round {
             levels: source.levels.len(),
             plain: source.plain,
-            rules: self.rules,
-            rule: self.settings.rule,
-            epoch: self.epochs.at(self.admission.clock) as u32,
+            rules: *rules,
+            rule: settings.rule,
+            epoch: 0,
+        };
+        let (admission, epochs, all) = (admission.clone(), *epochs, shards.len());
+        (Worker { source, hasher, round, admission, epochs, all }, shards)
+    }
+}
+
+/// What one thread needs to decide rows.
+#[derive(Clone)]
+struct Worker<'a> {
+    source: &'a Source<'a>,
+    hasher: &'a Hasher,
+    round: Round,
+    admission: Admission,
+    epochs: Epochs,
+    /// How many shards the gate has.
+    all: usize,
+}
+
+impl Worker<'_> {
+    /// Decides the rows from `start` on: those of all shards, or of the one whose number is `own`.
+    fn decide(
+        &mut self,
+        start: usize,
+        decisions: &mut [i8],
+        shards: &mut [Shard],
+        own: Option<usize>,
+    ) {
+        let mut part = Part::default();
+        for (number, decisions) in decisions.chunks_mut(ROUND).enumerate() {
+            part.start = start + number * ROUND;
+            part.rows = decisions.len();
+            part.prepare(self.hasher, self.source, self.all, own);
+            let before = self.epochs.at(self.admission.clock);
+            part.admit(self.source.times, &mut self.admission);
+            self.round.epoch = self.epochs.at(self.admission.clock) as u32;
+            let share = part.rows / self.all + 1;
+            for (number, shard) in shards.iter_mut().enumerate() {
+                let seen = &part.seen[own.unwrap_or(number)];
+                shard.reclaim(before, share);
+                self.round.decide(seen, &part.admitted, shard, decisions);
+            }
         }
     }
 }

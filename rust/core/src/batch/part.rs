@@ -5,7 +5,7 @@ use crate::column::{Blocks, Column, Role};
 use crate::error::Error;
 use crate::key::{ABOVE_LEVELS, Hasher};
 use crate::slab::Entry;
-use crate::table::Key;
+use crate::slot::Key;
 
 /// The columns of a batch.
 pub(super) struct Source<'a> {
@@ -26,19 +26,27 @@ impl Source<'_> {
         }
         Ok(())
     }
+
+    fn may_miss(&self) -> bool {
+        self.users.may_miss() || self.levels.iter().any(|level| level.may_miss())
+    }
 }
 
-/// Some rows of a round, hashed.
+/// Some rows of a batch, hashed.
 #[derive(Default)]
 pub(super) struct Part {
     pub(super) start: usize,
     pub(super) rows: usize,
+    /// Those rows that are hashed throughout: all, or where nothing is missing, those of one shard.
+    chosen: Vec<u32>,
+    /// From here on everything is by place in `chosen`.
     users: Vec<u128>,
     /// Has a user and at least one level. Empty if all rows have.
     valid: Vec<bool>,
     levels: Vec<Level>,
     /// For each shard the rows that belong to it, one behind the other, with all their levels.
     pub(super) seen: Vec<Vec<Seen>>,
+    pub(super) admitted: Timing,
 }
 
 #[derive(Default)]
@@ -47,6 +55,30 @@ struct Level {
     /// What stands for the row's user under this level.
     entries: Vec<u64>,
     valid: Vec<bool>,
+}
+
+/// What became of the rows of a part by their times.
+pub(super) enum Timing {
+    /// All were taken, none was earlier than one before.
+    InOrder,
+    /// One by one.
+    Mixed(Vec<Admitted>),
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::Mixed(Vec::new())
+    }
+}
+
+impl Timing {
+    #[inline(always)]
+    pub(super) fn of(&self, row: usize) -> Admitted {
+        match self {
+            Self::InOrder => Admitted::InOrder,
+            Self::Mixed(admitted) => admitted[row],
+        }
+    }
 }
 
 /// A row at one of its levels, ready to be counted.
@@ -72,90 +104,136 @@ impl Seen {
 }
 
 impl Part {
-    pub(super) fn prepare(&mut self, hasher: &Hasher, source: &Source, shards: usize) {
-        let (start, rows) = (self.start, self.rows);
+    /// Hashes the rows; with a shard of its `own`, only what belongs to it need be in `seen`.
+    pub(super) fn prepare(
+        &mut self,
+        hasher: &Hasher,
+        source: &Source,
+        shards: usize,
+        own: Option<usize>,
+    ) {
+        let times = &source.times[self.start..self.start + self.rows];
         self.seen.resize_with(shards, Vec::new);
+        self.seen.iter_mut().for_each(Vec::clear);
         self.valid.clear();
         self.levels.resize_with(source.levels.len(), Level::default);
-        let times = &source.times[start..start + rows];
-        if !self.take_words(hasher, source, times) {
-            self.take_columns(hasher, source);
-            self.collect(times, shards);
+        if !self.take_words(hasher, source, times, own) {
+            self.take_columns(hasher, source, own);
+            self.collect(times);
         }
     }
 
     /// The shortest way, for integers; false where the columns are not.
-    fn take_words(&mut self, hasher: &Hasher, source: &Source, times: &[i64]) -> bool {
+    fn take_words(
+        &mut self,
+        hasher: &Hasher,
+        source: &Source,
+        times: &[i64],
+        own: Option<usize>,
+    ) -> bool {
         let ([attributes], true) = (source.levels, source.plain) else { return false };
         let (Some(users), Some(attributes)) = (source.users.words(), attributes.words()) else {
             return false;
         };
         let rows = self.start..self.start + self.rows;
         let (users, attributes) = (&users[rows.clone()], &attributes[rows]);
-        if let [seen] = &mut self.seen[..] {
-            seen.resize(self.rows, Seen::default());
-            hasher.words(users, attributes, |row, hash, user| {
-                seen[row] = Seen::new(Key::new(hash, hash), row as u32, user, times[row]);
-            });
-            return true;
-        }
         let shards = self.seen.len();
-        self.seen.iter_mut().for_each(Vec::clear);
-        hasher.words(users, attributes, |row, hash, user| {
-            let key = Key::new(hash, hash);
-            self.seen[key.shard(shards)].push(Seen::new(key, row as u32, user, times[row]));
-        });
+        if let Some(own) = own {
+            let seen = &mut self.seen[own];
+            let is_own = |hash| Key::new(hash, hash).shard(shards) == own;
+            hasher.words(users, attributes, is_own, |row, hash, user| {
+                seen.push(Seen::new(Key::new(hash, hash), row as u32, user, times[row]));
+            });
+        } else if let [seen] = &mut self.seen[..] {
+            seen.resize(self.rows, Seen::default());
+            hasher.words(
+                users,
+                attributes,
+                |_| true,
+                |row, hash, user| {
+                    seen[row] = Seen::new(Key::new(hash, hash), row as u32, user, times[row]);
+                },
+            );
+        } else {
+            hasher.words(
+                users,
+                attributes,
+                |_| true,
+                |row, hash, user| {
+                    let key = Key::new(hash, hash);
+                    self.seen[key.shard(shards)].push(Seen::new(key, row as u32, user, times[row]));
+                },
+            );
+        }
         true
     }
 
-    fn take_columns(&mut self, hasher: &Hasher, source: &Source) {
-        let (start, rows) = (self.start, self.rows);
-        self.users.resize(rows, 0);
-        self.valid.resize(rows, true);
-        let role = Role::User;
-        let (out, valid) = (&mut self.users[..], &mut self.valid[..]);
-        source.users.blocks(Blocks { hasher, role, start, out, valid });
-        let above = vec![ABOVE_LEVELS; if source.plain { 0 } else { rows }];
+    fn take_columns(&mut self, hasher: &Hasher, source: &Source, own: Option<usize>) {
+        let shards = self.seen.len();
+        let Self { start, chosen, users, valid, levels, .. } = self;
+        chosen.clear();
+        chosen.extend(0..self.rows as u32);
+        // A row that lacks something does not move the clock: then every thread must know of it.
+        let own = own.filter(|_| !source.may_miss());
+        let above = vec![ABOVE_LEVELS; if source.plain { 0 } else { self.rows }];
         for (number, column) in source.levels.iter().enumerate() {
-            let (coarser, finer) = self.levels.split_at_mut(number);
+            let (coarser, finer) = levels.split_at_mut(number);
             let level = &mut finer[0];
-            level.hashes.resize(rows, 0);
-            level.entries.resize(rows, 0);
-            level.valid.clear();
-            level.valid.resize(rows, true);
-            let role = Role::Attribute;
-            let (out, valid) = (&mut level.hashes[..], &mut level.valid[..]);
-            column.blocks(Blocks { hasher, role, start, out, valid });
+            level.fill(hasher, *column, *start, chosen);
             let above = match coarser.last() {
                 Some(above) => Some(&above.hashes[..]),
                 None if source.plain => None,
                 None => Some(&above[..]),
             };
             hasher.attributes(&mut level.hashes, above);
-            hasher.users(&self.users, &level.hashes, &mut level.entries);
+            if let (Some(own), 0) = (own, number) {
+                choose(chosen, &mut level.hashes, |hash| Key::new(hash, hash).shard(shards) == own);
+                level.valid.truncate(chosen.len());
+            }
+        }
+        users.resize(chosen.len(), 0);
+        valid.resize(chosen.len(), true);
+        let role = Role::User;
+        source.users.blocks(Blocks {
+            hasher,
+            role,
+            start: *start,
+            rows: chosen,
+            out: users,
+            valid,
+        });
+        for level in levels {
+            level.entries.resize(chosen.len(), 0);
+            hasher.users(users, &level.hashes, &mut level.entries);
         }
     }
 
-    #[inline(always)]
-    pub(super) fn is_valid(&self, row: usize) -> bool {
-        self.valid.is_empty() || self.valid[row]
-    }
-
     /// Holds the times against the gate's clock, in the order of the rows.
-    pub(super) fn admit(&self, times: &[i64], admission: &mut Admission, out: &mut Vec<Admitted>) {
+    pub(super) fn admit(&mut self, times: &[i64], admission: &mut Admission) {
         let times = &times[self.start..self.start + self.rows];
+        let all_valid = self.valid.len() < self.rows || self.valid.iter().all(|valid| *valid);
+        if all_valid && admission.admit_in_order(times.iter().copied()) {
+            self.admitted = Timing::InOrder;
+            return;
+        }
+        let mut out = match std::mem::take(&mut self.admitted) {
+            Timing::Mixed(admitted) => admitted,
+            Timing::InOrder => Vec::new(),
+        };
         out.clear();
-        if self.valid.is_empty() {
+        if all_valid {
             out.extend(times.iter().map(|time| admission.admit(*time, true)));
         } else {
             let rows = times.iter().zip(&self.valid);
             out.extend(rows.map(|(time, valid)| admission.admit(*time, *valid)));
         }
+        self.admitted = Timing::Mixed(out);
     }
 
-    fn collect(&mut self, times: &[i64], shards: usize) {
-        let Self { levels, valid, seen, .. } = self;
-        seen.iter_mut().for_each(Vec::clear);
+    /// Brings what was hashed to the shards.
+    fn collect(&mut self, times: &[i64]) {
+        let Self { chosen, levels, valid, seen, .. } = self;
+        let shards = seen.len();
         if let ([level], [seen]) = (&levels[..], &mut seen[..]) {
             // The common case by itself: one level, one shard.
             let values = level.hashes.iter().zip(&level.entries).zip(times);
@@ -165,18 +243,40 @@ impl Part {
             valid.iter_mut().zip(&level.valid).for_each(|(valid, level)| *valid &= level);
             return;
         }
-        for (row, time) in times.iter().enumerate() {
-            valid[row] &= levels.iter().any(|level| level.valid[row]);
-            let coarsest = levels[0].hashes[row];
+        for (place, row) in chosen.iter().enumerate() {
+            valid[place] &= levels.iter().any(|level| level.valid[place]);
+            let coarsest = levels[0].hashes[place];
             let shard = &mut seen[Key::new(coarsest, coarsest).shard(shards)];
             shard.extend(levels.iter().map(|level| {
-                let key = if level.valid[row] {
-                    Key::new(level.hashes[row], coarsest)
+                let key = if level.valid[place] {
+                    Key::new(level.hashes[place], coarsest)
                 } else {
                     Key::MISSING
                 };
-                Seen::new(key, row as u32, level.entries[row], *time)
+                Seen::new(key, *row, level.entries[place], times[*row as usize])
             }));
         }
     }
+}
+
+impl Level {
+    fn fill(&mut self, hasher: &Hasher, column: &dyn Column, start: usize, rows: &[u32]) {
+        self.hashes.resize(rows.len(), 0);
+        self.valid.clear();
+        self.valid.resize(rows.len(), true);
+        let (out, valid) = (&mut self.hashes[..], &mut self.valid[..]);
+        column.blocks(Blocks { hasher, role: Role::Attribute, start, rows, out, valid });
+    }
+}
+
+/// Keeps the rows whose hash is wanted, and the hashes beside them.
+fn choose(rows: &mut Vec<u32>, hashes: &mut Vec<u128>, is_wanted: impl Fn(u128) -> bool) {
+    let mut kept = 0;
+    for at in 0..rows.len() {
+        rows[kept] = rows[at];
+        hashes[kept] = hashes[at];
+        kept += usize::from(is_wanted(hashes[at]));
+    }
+    rows.truncate(kept);
+    hashes.truncate(kept);
 }
