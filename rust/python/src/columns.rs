@@ -59,7 +59,7 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<*mut T> {
 pub(crate) fn column<'a>(
     array: &'a ArrayRef,
     role: Role,
-    gate: &Gate,
+    gate: Option<&Gate>,
 ) -> PyResult<Box<dyn Column + 'a>> {
     Ok(match array.data_type() {
         DataType::Null => Box::new(Nulls(array.as_any().downcast_ref().unwrap_or(&NO_ROWS))),
@@ -97,21 +97,25 @@ pub(crate) fn column<'a>(
     })
 }
 
-fn dictionary<'a>(array: &'a ArrayRef, role: Role, gate: &Gate) -> PyResult<Box<dyn Column + 'a>> {
+fn dictionary<'a>(
+    array: &'a ArrayRef,
+    role: Role,
+    gate: Option<&Gate>,
+) -> PyResult<Box<dyn Column + 'a>> {
     fn with_keys<'a, K: ArrowDictionaryKeyType>(
         keys: &'a PrimitiveArray<K>,
         values: &'a ArrayRef,
         role: Role,
-        gate: &Gate,
+        gate: Option<&Gate>,
     ) -> PyResult<Box<dyn Column + 'a>>
     where
         K::Native: TryInto<usize>,
     {
         let values = column(values, role, gate)?;
-        if values.len() > keys.len() {
-            // More words than rows: hashing all of them would not pay.
+        // With more words than rows, hashing all of them would not pay.
+        let Some(gate) = gate.filter(|_| values.len() <= keys.len()) else {
             return Ok(Box::new(Looked { keys, values }));
-        }
+        };
         let hashed = (0..values.len())
             .map(|at| values.value(at).and_then(|value| gate.prepare(value, role)))
             .collect();

@@ -40,6 +40,11 @@ impl Gate {
         }
     }
 
+    /// The gate itself, for a thread that has let go of Python.
+    pub(crate) fn guard(&self) -> Result<MutexGuard<'_, zveil_core::Gate>, Failure> {
+        self.inner.lock().map_err(|_| Failure::Broken)
+    }
+
     fn decide(
         &self,
         py: Python<'_>,
@@ -52,11 +57,11 @@ impl Gate {
         let scale = Scale { unit: unit_ns.unwrap_or(self.scale.unit), ..self.scale };
         py.detach(|| {
             let times = times::column(times, scale)?;
-            let mut gate = self.inner.lock().map_err(|_| Failure::Broken)?;
-            let users = column(users, Role::User, &gate)?;
+            let mut gate = self.guard()?;
+            let users = column(users, Role::User, Some(&gate))?;
             let levels: Vec<Box<dyn Column>> = levels
                 .iter()
-                .map(|level| column(level, Role::Attribute, &gate))
+                .map(|level| column(level, Role::Attribute, Some(&gate)))
                 .collect::<PyResult<_>>()?;
             let levels: Vec<&dyn Column> = levels.iter().map(|level| &**level).collect();
             let mut decisions = vec![VEILED; times.len()];
@@ -277,7 +282,7 @@ impl Gate {
     #[pyo3(name = "_save")]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &[u8]) -> PyResult<()> {
         py.detach(|| {
-            let gate = self.inner.lock().map_err(|_| Failure::Broken)?;
+            let gate = self.guard()?;
             gate.snapshot(&path, note).map_err(Failure::from)
         })?;
         Ok(())

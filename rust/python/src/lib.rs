@@ -1,8 +1,9 @@
-//! Python bindings: the one native class, its conversions and its errors. Nothing is decided here.
+//! Python bindings: gate and text, their conversions and errors. Nothing is decided here.
 
 mod columns;
 mod failure;
 mod gate;
+mod text;
 mod times;
 mod values;
 
@@ -13,6 +14,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gate::Gate>()?;
     module.add_class::<gate::Saved>()?;
     module.add_function(wrap_pyfunction!(gate::open_snapshot, module)?)?;
+    module.add_class::<text::TextWay>()?;
+    module.add_function(wrap_pyfunction!(text::field_path, module)?)?;
+    module.add_function(wrap_pyfunction!(text::problem_sentence, module)?)?;
+    module.add_function(wrap_pyfunction!(text::pseudonyms, module)?)?;
     module.add("SnapshotError", module.py().get_type::<failure::SnapshotError>())?;
     module.add("MOST_LEVELS", zveil_core::MOST_LEVELS)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -1,0 +1,150 @@
+//! What is taken from a record and what leaves of it.
+
+use super::json::quote_json;
+use super::time::TimeFormat;
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFormat {
+    Ndjson,
+    /// Comma, tab or another delimiter.
+    Csv(u8),
+}
+
+/// Where released records go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    Text(TextFormat),
+    /// Each field by itself, for formats that are made of columns.
+    Columns,
+    /// Nowhere: only counted.
+    Nothing,
+}
+
+/// What becomes of a record whose values are all veiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Veiled {
+    Drop,
+    /// It leaves all the same, with nulls. That shows that its user was active.
+    Blank,
+}
+
+/// All that is said about a stream of records before it begins.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub input: TextFormat,
+    pub output: Output,
+    /// Names of the fields that leave, in this order: time, user, attributes, then what is kept. In
+    /// JSON a name is a path: `page.host` is the member `host` of the member `page`, and a dot that
+    /// belongs to a name has a backslash before it.
+    pub fields: Vec<String>,
+    pub attributes: usize,
+    /// Fields that have no name here leave too.
+    pub keep_rest: bool,
+    pub veiled: Veiled,
+    /// Found out from the first record that has a time, if not stated.
+    pub time_format: Option<TimeFormat>,
+    pub raw_users: bool,
+    /// Bytes in a line at most.
+    pub max_line: usize,
+    /// The first bad line ends it.
+    pub stop_at_problem: bool,
+}
+
+/// Places in [`Plan::fields`].
+pub(crate) const TIME: usize = 0;
+pub(crate) const USER: usize = 1;
+pub(crate) const ATTRIBUTES: usize = 2;
+
+/// The members that a path goes through.
+pub fn path(name: &str) -> Vec<String> {
+    let mut path = vec![String::new()];
+    let mut letters = name.chars();
+    while let Some(letter) = letters.next() {
+        let last = path.len() - 1;
+        match letter {
+            '\\' => path[last].extend(letters.next()),
+            '.' => path.push(String::new()),
+            _ => path[last].push(letter),
+        }
+    }
+    path
+}
+
+/// A JSON record as it leaves: what stands around its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    /// The text before each value, and the field whose value it is.
+    pub(crate) values: Vec<(Vec<u8>, usize)>,
+    /// The text behind the last value, but for the record's own closing brace.
+    pub(crate) end: Vec<u8>,
+}
+
+impl Template {
+    pub(crate) fn new(paths: &[Vec<String>]) -> Self {
+        let mut template = Self { values: Vec::new(), end: Vec::new() };
+        let fields: Vec<_> = paths.iter().map(Vec::as_slice).enumerate().collect();
+        let mut text = Vec::new();
+        template.object(&fields, &mut text);
+        // The last brace is written behind what is kept beside the fields.
+        text.pop();
+        template.end = text;
+        template
+    }
+
+    fn object(&mut self, fields: &[(usize, &[String])], text: &mut Vec<u8>) {
+        text.push(b'{');
+        let mut written: Vec<&String> = Vec::new();
+        for (field, path) in fields {
+            let Some((name, below)) = path.split_first() else { continue };
+            if written.contains(&name) {
+                continue;
+            }
+            if !written.is_empty() {
+                text.push(b',');
+            }
+            written.push(name);
+            quote_json(name.as_bytes(), text);
+            text.push(b':');
+            if below.is_empty() {
+                self.values.push((std::mem::take(text), *field));
+                continue;
+            }
+            let inside: Vec<_> = fields
+                .iter()
+                .filter(|(_, path)| path.first() == Some(name))
+                .map(|(field, path)| (*field, &path[1..]))
+                .collect();
+            self.object(&inside, text);
+        }
+        text.push(b'}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dot_goes_into_a_member() {
+        assert_eq!(path("host"), ["host"]);
+        assert_eq!(path("page.host"), ["page", "host"]);
+        assert_eq!(path(r"page\.host"), ["page.host"]);
+        assert_eq!(path(r"a\\.b"), [r"a\", "b"]);
+    }
+
+    #[test]
+    fn nested_fields_leave_nested() {
+        let names = ["ts", "user.id", "page.host", "user.country", "a\"b"];
+        let paths: Vec<_> = names.map(path).into();
+        let template = Template::new(&paths);
+        let mut record = Vec::new();
+        for (text, field) in &template.values {
+            record.extend_from_slice(text);
+            record.push(b'0' + *field as u8);
+        }
+        record.extend_from_slice(&template.end);
+        let wanted = r#"{"ts":0,"user":{"id":1,"country":3},"page":{"host":2},"a\"b":4"#;
+        assert_eq!(String::from_utf8(record).unwrap(), wanted);
+    }
+}

@@ -1,0 +1,350 @@
+//! Lines become rows: each is scanned, its fields are taken, and what is wrong is noted.
+
+use super::cell::{Cell, Kind};
+use super::csv::{CsvScanner, CsvStep, unquote_csv};
+use super::json::{JsonScanner, unescape_json};
+use super::plan::{ATTRIBUTES, Plan, TIME, TextFormat, USER, path};
+use super::problem::Problem;
+use super::rows::{Rows, Spot, number};
+use super::time::TimeFormat;
+
+/// A line that is not good, and never leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Counted from 1 within its file.
+    pub line: u64,
+    pub problem: Problem,
+    /// The byte of the line where it shows, counted from 1.
+    pub column: u64,
+}
+
+/// Reads lines of one format. It keeps nothing of them but what the plan had left open.
+pub(crate) struct Reader {
+    scan: Scan,
+    fields: usize,
+    attributes: usize,
+    max_line: usize,
+    stop_at_problem: bool,
+    pub(crate) time_format: Option<TimeFormat>,
+    /// Lines read since the counter was last taken.
+    pub(crate) lines: u64,
+    pub(crate) troubles: Vec<Trouble>,
+}
+
+enum Scan {
+    Json(JsonScanner, bool),
+    Csv {
+        scanner: CsvScanner,
+        /// How many columns there are, and which of them each field is in.
+        width: usize,
+        columns: Vec<Option<usize>>,
+        cells: Vec<Cell>,
+    },
+}
+
+/// What a part of a block is, and how much of it may be read in one go.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Nothing comes behind `end`.
+    pub(crate) last: bool,
+    /// The whole of it is known to be UTF-8.
+    pub(crate) utf8: bool,
+    pub(crate) most_rows: usize,
+}
+
+/// Why reading ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// There are as many rows as were asked for.
+    Enough,
+    /// The rest is not a whole record.
+    End,
+    /// The first bad line, where that ends it all.
+    Problem,
+}
+
+impl Reader {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let scan = match plan.input {
+            TextFormat::Ndjson => {
+                let paths: Vec<_> = plan.fields.iter().map(|name| path(name)).collect();
+                Scan::Json(JsonScanner::new(&paths, plan.keep_rest), plan.keep_rest)
+            }
+            TextFormat::Csv(delimiter) => Scan::Csv {
+                scanner: CsvScanner::new(delimiter),
+                width: 0,
+                columns: Vec::new(),
+                cells: Vec::new(),
+            },
+        };
+        Self {
+            scan,
+            fields: plan.fields.len(),
+            attributes: plan.attributes,
+            max_line: plan.max_line,
+            stop_at_problem: plan.stop_at_problem,
+            time_format: plan.time_format,
+            lines: 0,
+            troubles: Vec::new(),
+        }
+    }
+
+    /// Says in which column each field is, from a file's header on.
+    pub(crate) fn set_columns(&mut self, header_width: usize, found: Vec<Option<usize>>) {
+        self.fields = found.len();
+        if let Scan::Csv { width, columns, .. } = &mut self.scan {
+            *width = header_width;
+            *columns = found;
+        }
+    }
+
+    /// Reads records into `rows`; says where it got to, and why no further.
+    pub(crate) fn read(&mut self, block: &[u8], part: Extent, rows: &mut Rows) -> (usize, Until) {
+        match self.scan {
+            Scan::Json(..) => self.read_lines(block, part, rows),
+            Scan::Csv { .. } => self.read_records(block, part, rows),
+        }
+    }
+
+    fn read_lines(&mut self, block: &[u8], part: Extent, rows: &mut Rows) -> (usize, Until) {
+        let mut at = part.start;
+        while at < part.end {
+            if rows.len() >= part.most_rows {
+                return (at, Until::Enough);
+            }
+            let text = &block[at..part.end];
+            let (line, next) = match memchr::memchr(b'\n', text) {
+                Some(end) => (&text[..end], at + end + 1),
+                None if part.last => (text, part.end),
+                None => break,
+            };
+            self.lines += 1;
+            if let Err((problem, column)) = self.read_line(line, at, block, part.utf8, rows) {
+                self.note(problem, column);
+                if self.stop_at_problem {
+                    return (next, Until::Problem);
+                }
+            }
+            at = next;
+        }
+        (at, Until::End)
+    }
+
+    /// A line with nothing in it is no record and nothing bad.
+    #[inline(always)]
+    fn read_line(
+        &mut self,
+        line: &[u8],
+        start: usize,
+        block: &[u8],
+        utf8: bool,
+        rows: &mut Rows,
+    ) -> Result<(), (Problem, usize)> {
+        if line.len() > self.max_line {
+            return Err((Problem::TooLong, self.max_line));
+        }
+        if !utf8 && let Err(wrong) = simdutf8::compat::from_utf8(line) {
+            return Err((Problem::NotUtf8, wrong.valid_up_to()));
+        }
+        let Scan::Json(scanner, keeps_rest) = &mut self.scan else { return Ok(()) };
+        let first = rows.cells.len();
+        rows.cells.resize(first + self.fields, Cell::default());
+        if let Err(wrong) = scanner.scan(line, &mut rows.cells[first..]) {
+            rows.cells.truncate(first);
+            let is_blank = line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+            return if is_blank { Ok(()) } else { Err(wrong) };
+        }
+        if *keeps_rest {
+            rows.rest.extend_from_slice(scanner.rest());
+        }
+        let taken = self.take(start, block, rows, first);
+        if taken.is_err() {
+            rows.cells.truncate(first);
+            rows.rest.truncate(rows.rest_ends.last().map_or(0, |end| *end as usize));
+        } else {
+            rows.rest_ends.push(rows.rest.len() as u32);
+        }
+        taken
+    }
+
+    fn read_records(&mut self, block: &[u8], part: Extent, rows: &mut Rows) -> (usize, Until) {
+        let mut at = part.start;
+        while at < part.end {
+            if rows.len() >= part.most_rows {
+                return (at, Until::Enough);
+            }
+            let text = &block[at..part.end];
+            let (end, outcome) = self.read_record(text, at, block, part, rows);
+            let Some(end) = end else { break };
+            let read = &text[..end];
+            // Only a record with quotes can hold several lines.
+            let lines = if outcome.is_ok() && memchr::memchr(b'"', read).is_none() {
+                1
+            } else {
+                memchr::memchr_iter(b'\n', read).count().max(1) as u64
+            };
+            self.lines += 1;
+            if let Err((problem, column)) = outcome {
+                self.note(problem, column);
+                if self.stop_at_problem {
+                    return (at + end, Until::Problem);
+                }
+            }
+            self.lines += lines - 1;
+            at += end;
+        }
+        (at, Until::End)
+    }
+
+    #[inline(always)]
+    fn read_record(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        block: &[u8],
+        part: Extent,
+        rows: &mut Rows,
+    ) -> (Option<usize>, Result<(), (Problem, usize)>) {
+        let Scan::Csv { scanner, width, columns, cells } = &mut self.scan else {
+            return (None, Ok(()));
+        };
+        let end = match scanner.scan(text, part.last, self.max_line, cells) {
+            CsvStep::Record { end } => end,
+            CsvStep::Blank { end } => return (Some(end), Ok(())),
+            CsvStep::Incomplete => return (None, Ok(())),
+            CsvStep::Bad { problem, at, resume } => return (Some(resume), Err((problem, at))),
+        };
+        if !part.utf8
+            && let Err(wrong) = simdutf8::compat::from_utf8(&text[..end])
+        {
+            return (Some(end), Err((Problem::NotUtf8, wrong.valid_up_to())));
+        }
+        if cells.len() != *width {
+            let column = cells.last().map_or(0, |cell| cell.start as usize);
+            return (Some(end), Err((Problem::WrongColumns, column)));
+        }
+        let first = rows.cells.len();
+        let absent = Cell::default();
+        rows.cells.extend(columns.iter().map(|column| column.map_or(absent, |at| cells[at])));
+        let taken = self.take(start, block, rows, first);
+        if taken.is_err() {
+            rows.cells.truncate(first);
+        }
+        (Some(end), taken)
+    }
+
+    fn note(&mut self, problem: Problem, column: usize) {
+        self.troubles.push(Trouble { line: self.lines, problem, column: column as u64 + 1 });
+    }
+
+    /// Takes what the gate needs from the cells of a record, the last in `rows`.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        start: usize,
+        block: &[u8],
+        rows: &mut Rows,
+        first: usize,
+    ) -> Result<(), (Problem, usize)> {
+        let Rows { cells, times, users, attributes, starts, decoded, scratch, .. } = rows;
+        let is_json = matches!(self.scan, Scan::Json(..));
+        let cells = &cells[first..];
+        let mut taking = Taking { is_json, start, block, decoded, scratch };
+        let time = taking.time(&cells[TIME], &mut self.time_format)?;
+        let user = taking.spot(&cells[USER])?;
+        if matches!(user, Spot::Bool(_))
+            || matches!(user, Spot::Float(number) if number.fract() != 0.0)
+        {
+            return Err((Problem::WrongType, cells[USER].start as usize));
+        }
+        let found = &cells[ATTRIBUTES..ATTRIBUTES + self.attributes];
+        if cells[USER].kind == Kind::Absent || found.iter().all(|cell| cell.kind == Kind::Absent) {
+            return Err((Problem::MissingField, 0));
+        }
+        for (number, cell) in found.iter().enumerate() {
+            match taking.spot(cell) {
+                Ok(spot) => attributes[number].push(spot),
+                Err(wrong) => {
+                    attributes[..number].iter_mut().for_each(|column| _ = column.pop());
+                    return Err(wrong);
+                }
+            }
+        }
+        times.push(time);
+        users.push(user);
+        starts.push(start as u32);
+        Ok(())
+    }
+}
+
+/// A record whose values are taken.
+struct Taking<'a> {
+    is_json: bool,
+    start: usize,
+    block: &'a [u8],
+    decoded: &'a mut Vec<u8>,
+    scratch: &'a mut Vec<u8>,
+}
+
+impl Taking<'_> {
+    /// The text of a cell without its quotes, as it stands.
+    #[inline(always)]
+    fn inside(&self, cell: &Cell) -> (usize, usize) {
+        let quote =
+            usize::from(self.is_json && matches!(cell.kind, Kind::Text | Kind::EscapedText));
+        (self.start + cell.start as usize + quote, self.start + cell.end as usize - quote)
+    }
+
+    #[inline(always)]
+    fn time(
+        &mut self,
+        cell: &Cell,
+        format: &mut Option<TimeFormat>,
+    ) -> Result<i64, (Problem, usize)> {
+        let column = cell.start as usize;
+        let (start, end) = self.inside(cell);
+        let text = match cell.kind {
+            Kind::Text | Kind::Integer | Kind::Number => &self.block[start..end],
+            Kind::EscapedText => {
+                self.scratch.clear();
+                decode(self.is_json, &self.block[start..end], self.scratch);
+                &self.scratch[..]
+            }
+            Kind::Absent => return Err((Problem::MissingField, 0)),
+            Kind::Null => return Ok(i64::MIN),
+            _ => return Err((Problem::WrongType, column)),
+        };
+        if format.is_none() {
+            *format = TimeFormat::detect(text);
+        }
+        let time = format.and_then(|format| format.parse(text));
+        time.ok_or((Problem::Time, column))
+    }
+
+    #[inline(always)]
+    fn spot(&mut self, cell: &Cell) -> Result<Spot, (Problem, usize)> {
+        let (start, end) = self.inside(cell);
+        Ok(match cell.kind {
+            Kind::Text => Spot::Text(start as u32, end as u32),
+            Kind::EscapedText => {
+                let first = self.decoded.len() as u32;
+                decode(self.is_json, &self.block[start..end], self.decoded);
+                Spot::Decoded(first, self.decoded.len() as u32)
+            }
+            Kind::Integer | Kind::Number => {
+                number(cell.kind, &self.block[start..end], start as u32)
+            }
+            Kind::True => Spot::Bool(true),
+            Kind::False => Spot::Bool(false),
+            Kind::Null | Kind::Absent => Spot::Missing,
+            Kind::Object | Kind::Array => return Err((Problem::WrongType, cell.start as usize)),
+        })
+    }
+}
+
+/// Decodes what stands between the quotes.
+pub(crate) fn decode(is_json: bool, inside: &[u8], out: &mut Vec<u8>) {
+    if is_json { unescape_json(inside, out) } else { unquote_csv(inside, out) }
+}

@@ -1,0 +1,270 @@
+//! Records that leave, written: released values as they came, veiled ones as null.
+
+use super::cell::{Cell, Kind};
+use super::csv::quote_csv;
+use super::json::quote_json;
+use super::plan::{ATTRIBUTES, Output, Plan, TIME, Template, TextFormat, USER, Veiled, path};
+use super::read::decode;
+use super::rows::{Rows, value};
+use crate::batch::VEILED;
+use crate::pseudonym::Pseudonyms;
+
+/// Writes records of one stream.
+#[derive(Clone)]
+pub(crate) struct Renderer {
+    input: TextFormat,
+    output: Output,
+    template: Template,
+    fields: usize,
+    veiled: Veiled,
+    /// None: user ids leave as they are.
+    pseudonyms: Option<Pseudonyms>,
+}
+
+/// One field of the records that leave, for formats made of columns: text, or nothing.
+#[derive(Clone, Debug, Default)]
+pub struct TextColumn {
+    /// Where each value ends in `bytes`.
+    pub ends: Vec<u64>,
+    pub is_null: Vec<bool>,
+    pub bytes: Vec<u8>,
+}
+
+impl TextColumn {
+    fn close(&mut self, is_null: bool) {
+        self.ends.push(self.bytes.len() as u64);
+        self.is_null.push(is_null);
+    }
+}
+
+/// What leaves.
+#[derive(Debug, Default)]
+pub struct Written {
+    pub text: Vec<u8>,
+    /// For [`Output::Columns`]: the fields, in the plan's order.
+    pub columns: Vec<TextColumn>,
+    /// Records in it.
+    pub records: u64,
+}
+
+impl Renderer {
+    pub(crate) fn new(plan: &Plan, pseudonyms: Option<Pseudonyms>) -> Self {
+        let mut renderer = Self {
+            input: plan.input,
+            output: plan.output,
+            template: Template::new(&[]),
+            fields: 0,
+            veiled: plan.veiled,
+            pseudonyms,
+        };
+        renderer.set_fields(&plan.fields);
+        renderer
+    }
+
+    pub(crate) fn set_fields(&mut self, names: &[String]) {
+        let paths: Vec<_> = match self.input {
+            TextFormat::Ndjson => names.iter().map(|name| path(name)).collect(),
+            TextFormat::Csv(_) => names.iter().map(|name| vec![name.clone()]).collect(),
+        };
+        self.template = Template::new(&paths);
+        self.fields = names.len();
+    }
+
+    /// The names of the fields, where the format begins with them.
+    pub(crate) fn header(&self, names: &[String], out: &mut Vec<u8>) {
+        let Output::Text(TextFormat::Csv(delimiter)) = self.output else { return };
+        for (number, name) in names.iter().enumerate() {
+            if number > 0 {
+                out.push(delimiter);
+            }
+            quote_csv(name.as_bytes(), delimiter, out);
+        }
+        out.push(b'\n');
+    }
+
+    /// Writes the rows that leave. `decisions` are by attribute, and those of this part begin at
+    /// `first`.
+    pub(crate) fn render(
+        &self,
+        block: &[u8],
+        rows: &Rows,
+        decisions: &[Vec<i8>],
+        first: usize,
+        written: &mut Written,
+    ) {
+        if self.output == Output::Columns {
+            written.columns.resize_with(self.fields, TextColumn::default);
+        }
+        let mut scratch = Vec::new();
+        for row in 0..rows.len() {
+            let is_released = |column: &Vec<i8>| column[first + row] != VEILED;
+            if self.veiled == Veiled::Drop && !decisions.iter().any(is_released) {
+                continue;
+            }
+            written.records += 1;
+            let start = rows.starts[row];
+            let cells = rows.cells_of(row, self.fields);
+            let mut record = Record { of: self, block, rows, row, start, scratch: &mut scratch };
+            let shown = |field: usize| {
+                let attribute = field.wrapping_sub(ATTRIBUTES);
+                decisions.get(attribute).is_none_or(is_released)
+            };
+            match self.output {
+                Output::Text(TextFormat::Ndjson) => {
+                    record.json(cells, shown, &mut written.text);
+                }
+                Output::Text(TextFormat::Csv(delimiter)) => {
+                    record.csv(cells, shown, delimiter, &mut written.text);
+                }
+                Output::Columns => record.columns(cells, shown, &mut written.columns),
+                Output::Nothing => {}
+            }
+        }
+    }
+}
+
+/// A record that is being written.
+struct Record<'a> {
+    of: &'a Renderer,
+    block: &'a [u8],
+    rows: &'a Rows,
+    row: usize,
+    start: u32,
+    scratch: &'a mut Vec<u8>,
+}
+
+impl Record<'_> {
+    #[inline(always)]
+    fn json(&mut self, cells: &[Cell], shown: impl Fn(usize) -> bool, out: &mut Vec<u8>) {
+        for (before, field) in &self.of.template.values {
+            out.extend_from_slice(before);
+            if !shown(*field) {
+                out.extend_from_slice(b"null");
+            } else if *field == USER && self.of.pseudonyms.is_some() {
+                match self.pseudonym() {
+                    Some(letters) => {
+                        out.push(b'"');
+                        out.extend_from_slice(&letters);
+                        out.push(b'"');
+                    }
+                    None => out.extend_from_slice(b"null"),
+                }
+            } else {
+                self.json_value(&cells[*field], *field == TIME, out);
+            }
+        }
+        out.extend_from_slice(&self.of.template.end);
+        for (key, value) in self.rows.rest_of(self.row) {
+            if out.last() != Some(&b'{') {
+                out.push(b',');
+            }
+            out.extend_from_slice(Rows::raw(self.block, self.start, key));
+            out.push(b':');
+            out.extend_from_slice(Rows::raw(self.block, self.start, value));
+        }
+        out.extend_from_slice(b"}\n");
+    }
+
+    #[inline(always)]
+    fn json_value(&mut self, cell: &Cell, is_time: bool, out: &mut Vec<u8>) {
+        let raw = Rows::raw(self.block, self.start, cell);
+        match cell.kind {
+            Kind::Absent | Kind::Null => out.extend_from_slice(b"null"),
+            _ if self.of.input == TextFormat::Ndjson => out.extend_from_slice(raw),
+            // CSV knows no types; of a time it is known that it is a number, or that it is not.
+            Kind::Text if is_time && is_json_number(raw) => out.extend_from_slice(raw),
+            Kind::Text => quote_json(raw, out),
+            _ => {
+                self.scratch.clear();
+                decode(false, raw, self.scratch);
+                quote_json(self.scratch, out);
+            }
+        }
+    }
+
+    fn csv(
+        &mut self,
+        cells: &[Cell],
+        shown: impl Fn(usize) -> bool,
+        delimiter: u8,
+        out: &mut Vec<u8>,
+    ) {
+        let same = self.of.input == TextFormat::Csv(delimiter);
+        for (field, cell) in cells.iter().enumerate() {
+            if field > 0 {
+                out.push(delimiter);
+            }
+            if !shown(field) {
+                continue;
+            }
+            if field == USER && self.of.pseudonyms.is_some() {
+                out.extend_from_slice(self.pseudonym().as_ref().map_or(&[], |letters| letters));
+            } else if same && !cell.quoted {
+                out.extend_from_slice(Rows::raw(self.block, self.start, cell));
+            } else if let Some(text) = self.text(cell) {
+                let text = text.to_vec();
+                quote_csv(&text, delimiter, out);
+            }
+        }
+        out.push(b'\n');
+    }
+
+    fn columns(
+        &mut self,
+        cells: &[Cell],
+        shown: impl Fn(usize) -> bool,
+        columns: &mut [TextColumn],
+    ) {
+        for (field, (cell, column)) in cells.iter().zip(columns).enumerate() {
+            let text = if !shown(field) {
+                false
+            } else if field == USER && self.of.pseudonyms.is_some() {
+                let letters = self.pseudonym();
+                column.bytes.extend(letters.iter().flatten());
+                letters.is_some()
+            } else if field == TIME {
+                // Told in one way: nanoseconds. The caller makes a time of it.
+                let time = self.rows.times[self.row];
+                column.bytes.extend_from_slice(&time.to_le_bytes());
+                time != i64::MIN
+            } else if let Some(text) = self.text(cell) {
+                column.bytes.extend_from_slice(text);
+                true
+            } else {
+                false
+            };
+            column.close(!text);
+        }
+    }
+
+    /// A value as plain text; `None` where there is none. JSON that is no string stays JSON.
+    fn text(&mut self, cell: &Cell) -> Option<&[u8]> {
+        let is_json = self.of.input == TextFormat::Ndjson;
+        let raw = Rows::raw(self.block, self.start, cell);
+        match cell.kind {
+            Kind::Absent | Kind::Null => None,
+            Kind::Text if is_json => Some(&raw[1..raw.len() - 1]),
+            Kind::EscapedText => {
+                self.scratch.clear();
+                decode(is_json, raw, self.scratch);
+                Some(self.scratch)
+            }
+            _ => Some(raw),
+        }
+    }
+
+    fn pseudonym(&self) -> Option<[u8; crate::pseudonym::LENGTH]> {
+        let user = value(self.rows.users[self.row], self.block, &self.rows.decoded)?;
+        self.of.pseudonyms.as_ref()?.of(user)
+    }
+}
+
+fn is_json_number(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let (whole, fraction) = match memchr::memchr(b'.', digits) {
+        Some(dot) => (&digits[..dot], Some(&digits[dot + 1..])),
+        None => (digits, None),
+    };
+    let all_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    all_digits(whole) && (whole.len() == 1 || whole[0] != b'0') && fraction.is_none_or(all_digits)
+}

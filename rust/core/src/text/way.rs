@@ -1,0 +1,487 @@
+//! The way of text: bytes in, decided, bytes out. What has arrived is decided at once.
+//!
+//! ```text
+//! feed ─→ read ─→ gates ─→ render ─→ written
+//! bytes   rows    one for each       released records
+//!                 attribute
+//! ```
+//!
+//! A line that is not complete waits for the next bytes. With several threads a large block is cut
+//! at line breaks; its parts are read at the same time, decided as one batch (the gate has threads
+//! of its own), and written at the same time. The output is the same bytes either way.
+
+use super::plan::{Output, Plan, TextFormat};
+use super::problem::Problem;
+use super::read::{Extent, Reader, Trouble, Until};
+use super::render::{Renderer, Written};
+use super::rows::{Field, Rows};
+use super::time::TimeFormat;
+use crate::batch::VEILED;
+use crate::error::Error;
+use crate::gate::Gate;
+use crate::pseudonym::Pseudonyms;
+use crate::secret::Secret;
+
+/// Rows that are read, decided and written in one go on one thread: they stay in the cache.
+const ROWS: usize = 1024;
+/// A block below this is read on one thread.
+const WORTH_THREADS: usize = 256 << 10;
+/// Records that a time format is found out from.
+const SAMPLE: usize = 64;
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// What a stream came to so far.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub lines: u64,
+    /// Good ones.
+    pub records: u64,
+    /// Records that left, for each set of gates.
+    pub leaving: Vec<u64>,
+    /// By [`Problem`].
+    pub bad: [u64; Problem::ALL.len()],
+}
+
+/// Why a stream cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WayError {
+    #[error(transparent)]
+    Gate(#[from] Error),
+    /// The header of a file lacks a column, or has it twice.
+    #[error("the header does not have the column {wanted:?} exactly once")]
+    Column { wanted: String, found: Vec<String> },
+    #[error("the header is not a line of CSV: {}", .0.sentence())]
+    Header(Problem),
+}
+
+/// A stream of text on its way.
+pub struct Way {
+    plan: Plan,
+    threads: usize,
+    /// Fields as they leave: the plan's, and for CSV what else is kept.
+    fields: Vec<String>,
+    readers: Vec<Reader>,
+    rows: Vec<Rows>,
+    renderer: Renderer,
+    decisions: Vec<Vec<i8>>,
+    /// The beginning of a line whose end has not come.
+    carry: Vec<u8>,
+    /// Nothing of the file was read yet.
+    at_start: bool,
+    /// The header of the file was read, or there is none.
+    past_header: bool,
+    header_written: bool,
+    /// In a line that is too long: everything up to its end is dropped.
+    skipping: bool,
+    /// Lines of this file so far.
+    line: u64,
+    pub stopped: bool,
+    pub tally: Tally,
+    troubles: Vec<Trouble>,
+}
+
+impl Way {
+    /// `secret` is that of the pseudonyms.
+    pub fn new(plan: Plan, secret: &Secret, threads: usize) -> Self {
+        let pseudonyms = (!plan.raw_users).then(|| Pseudonyms::new(secret));
+        let threads = threads.max(1);
+        let mut way = Self {
+            threads,
+            fields: plan.fields.clone(),
+            readers: (0..threads).map(|_| Reader::new(&plan)).collect(),
+            rows: (0..threads).map(|_| Rows::default()).collect(),
+            renderer: Renderer::new(&plan, pseudonyms),
+            decisions: Vec::new(),
+            carry: Vec::new(),
+            at_start: true,
+            past_header: true,
+            header_written: false,
+            skipping: false,
+            line: 0,
+            stopped: false,
+            tally: Tally::default(),
+            troubles: Vec::new(),
+            plan,
+        };
+        way.start_file();
+        way
+    }
+
+    /// Another file begins: with its own line numbers, and its own header.
+    pub fn start_file(&mut self) {
+        self.at_start = true;
+        self.past_header = self.plan.input == TextFormat::Ndjson;
+        self.skipping = false;
+        self.line = 0;
+        self.carry.clear();
+    }
+
+    /// Names of the fields as they leave.
+    pub fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    /// Stated or found out.
+    pub fn time_format(&self) -> Option<TimeFormat> {
+        self.readers[0].time_format
+    }
+
+    /// The bad lines since this was last called.
+    pub fn take_troubles(&mut self) -> Vec<Trouble> {
+        std::mem::take(&mut self.troubles)
+    }
+
+    /// Takes the next bytes of a file and writes what can be decided: all complete records. `last`
+    /// is true for the end of the file.
+    ///
+    /// `gates` has one gate for each attribute, in their order; or several sets of them one behind
+    /// the other, where only the first decides what is written.
+    pub fn feed(
+        &mut self,
+        gates: &mut [&mut Gate],
+        data: &[u8],
+        last: bool,
+    ) -> Result<Vec<Written>, WayError> {
+        let mut written = vec![Written::default()];
+        if self.plan.input == TextFormat::Ndjson && !self.header_written {
+            self.write_header(&mut written[0]);
+        }
+        let data = self.skip(data);
+        let nothing_whole = memchr::memchr(b'\n', data).is_none() && !last;
+        if nothing_whole && self.carry.len() + data.len() <= self.plan.max_line {
+            self.carry.extend_from_slice(data);
+            return Ok(written);
+        }
+        let mut held = std::mem::take(&mut self.carry);
+        let outcome = if held.is_empty() {
+            self.run(gates, data, last, &mut written)
+                .map(|at| self.carry.extend_from_slice(&data[at..]))
+        } else {
+            held.extend_from_slice(data);
+            self.run(gates, &held, last, &mut written).map(|at| {
+                held.drain(..at);
+                self.carry = held;
+            })
+        };
+        outcome?;
+        if self.carry.len() > self.plan.max_line {
+            self.drop_long_line();
+        }
+        if last || self.stopped {
+            self.carry.clear();
+        }
+        Ok(written)
+    }
+
+    /// What is behind the line that is being dropped.
+    fn skip<'b>(&mut self, data: &'b [u8]) -> &'b [u8] {
+        if !self.skipping {
+            return data;
+        }
+        match memchr::memchr(b'\n', data) {
+            Some(end) => {
+                self.skipping = false;
+                &data[end + 1..]
+            }
+            None => &[],
+        }
+    }
+
+    fn drop_long_line(&mut self) {
+        self.line += 1;
+        self.tally.lines += 1;
+        let column = self.plan.max_line as u64 + 1;
+        self.trouble(Trouble { line: self.line, problem: Problem::TooLong, column });
+        self.stopped |= self.plan.stop_at_problem;
+        // A record of several lines: only the first is dropped, the others may be good.
+        let rest = memchr::memchr(b'\n', &self.carry).map(|end| self.carry.split_off(end + 1));
+        self.skipping = rest.is_none();
+        self.carry = rest.unwrap_or_default();
+    }
+
+    fn trouble(&mut self, trouble: Trouble) {
+        self.tally.bad[trouble.problem as usize] += 1;
+        self.troubles.push(trouble);
+    }
+
+    /// Decides all complete records of a block, and says where the rest begins.
+    fn run(
+        &mut self,
+        gates: &mut [&mut Gate],
+        block: &[u8],
+        last: bool,
+        written: &mut Vec<Written>,
+    ) -> Result<usize, WayError> {
+        let mut at = 0;
+        if self.at_start {
+            if block.starts_with(BOM) {
+                at = BOM.len();
+            }
+            self.at_start = false;
+        }
+        if !self.past_header {
+            match self.read_header(&block[at..], last)? {
+                Some(end) => at += end,
+                None => return Ok(at),
+            }
+            if !self.header_written {
+                self.write_header(&mut written[0]);
+            }
+        }
+        let utf8 = simdutf8::basic::from_utf8(&block[at..]).is_ok();
+        self.find_time_format(block, at, last, utf8);
+        let parts = self.cut(block, at, last, utf8);
+        if let [part] = parts[..] {
+            return self.run_part(gates, block, part, written);
+        }
+        self.run_parts(gates, block, &parts, written)
+    }
+
+    /// On one thread, some rows at a time.
+    fn run_part(
+        &mut self,
+        gates: &mut [&mut Gate],
+        block: &[u8],
+        mut part: Extent,
+        written: &mut [Written],
+    ) -> Result<usize, WayError> {
+        loop {
+            self.rows[0].clear(self.plan.attributes);
+            let (at, until) = self.readers[0].read(block, part, &mut self.rows[0]);
+            self.collect(1);
+            self.decide(gates, block, 1)?;
+            if self.plan.output != Output::Nothing {
+                let written = &mut written[0];
+                self.renderer.render(block, &self.rows[0], &self.decisions, 0, written);
+            }
+            part.start = at;
+            self.stopped |= until == Until::Problem;
+            if until != Until::Enough {
+                return Ok(at);
+            }
+        }
+    }
+
+    /// On several threads, all rows at once.
+    fn run_parts(
+        &mut self,
+        gates: &mut [&mut Gate],
+        block: &[u8],
+        parts: &[Extent],
+        written: &mut Vec<Written>,
+    ) -> Result<usize, WayError> {
+        let attributes = self.plan.attributes;
+        let time_format = self.time_format();
+        let mut ends = vec![0; parts.len()];
+        std::thread::scope(|scope| {
+            let tasks = self.readers.iter_mut().zip(&mut self.rows).zip(parts).zip(&mut ends);
+            for (((reader, rows), part), end) in tasks {
+                reader.time_format = time_format;
+                scope.spawn(move || {
+                    rows.clear(attributes);
+                    *end = reader.read(block, *part, rows).0;
+                });
+            }
+        });
+        self.collect(parts.len());
+        self.decide(gates, block, parts.len())?;
+        if self.plan.output != Output::Nothing {
+            let (renderer, decisions) = (&self.renderer, &self.decisions);
+            let mut first = 0;
+            let begun = written.len();
+            written.resize_with(begun + parts.len(), Written::default);
+            std::thread::scope(|scope| {
+                for (rows, written) in self.rows.iter().zip(&mut written[begun..]) {
+                    scope.spawn(move || renderer.render(block, rows, decisions, first, written));
+                    first += rows.len();
+                }
+            });
+        }
+        Ok(ends.last().copied().unwrap_or_default())
+    }
+
+    /// Parts that can be read by themselves: whole lines.
+    fn cut(&self, block: &[u8], start: usize, last: bool, utf8: bool) -> Vec<Extent> {
+        let whole = Extent { start, end: block.len(), last, utf8, most_rows: ROWS };
+        let rest = &block[start..];
+        let alone = self.threads == 1
+            || self.plan.stop_at_problem
+            || self.time_format().is_none()
+            || rest.len() < WORTH_THREADS
+            // A line break may be within quotes.
+            || self.plan.input != TextFormat::Ndjson && memchr::memchr(b'"', rest).is_some();
+        if alone {
+            return vec![whole];
+        }
+        let mut parts: Vec<Extent> = Vec::new();
+        let mut from = start;
+        for number in 1..self.threads {
+            let near = start + rest.len() / self.threads * number;
+            let Some(end) = memchr::memchr(b'\n', &block[near.max(from)..]) else { break };
+            let to = near.max(from) + end + 1;
+            parts.push(Extent { start: from, end: to, last: false, utf8, most_rows: usize::MAX });
+            from = to;
+        }
+        parts.push(Extent { start: from, most_rows: usize::MAX, ..whole });
+        parts
+    }
+
+    /// Takes over what readers counted.
+    fn collect(&mut self, parts: usize) {
+        for part in 0..parts {
+            let reader = &mut self.readers[part];
+            let lines = std::mem::take(&mut reader.lines);
+            let troubles = std::mem::take(&mut reader.troubles);
+            let before = self.line;
+            for trouble in troubles {
+                self.trouble(Trouble { line: before + trouble.line, ..trouble });
+            }
+            self.line += lines;
+            self.tally.lines += lines;
+            self.tally.records += self.rows[part].len() as u64;
+        }
+    }
+
+    /// Asks the gates about all rows that were read.
+    fn decide(
+        &mut self,
+        gates: &mut [&mut Gate],
+        block: &[u8],
+        parts: usize,
+    ) -> Result<(), WayError> {
+        let rows = &self.rows[..parts];
+        let count = rows.iter().map(Rows::len).sum();
+        let mut joined = Vec::new();
+        let times = match rows {
+            [one] => &one.times[..],
+            several => {
+                several.iter().for_each(|rows| joined.extend_from_slice(&rows.times));
+                &joined[..]
+            }
+        };
+        let users = field(block, rows, count, |rows| &rows.users);
+        let attributes: Vec<_> = (0..self.plan.attributes)
+            .map(|number| field(block, rows, count, move |rows| &rows.attributes[number]))
+            .collect();
+        self.decisions.resize_with(self.plan.attributes, Vec::new);
+        self.tally.leaving.resize(gates.len().div_ceil(attributes.len().max(1)), 0);
+        // The first set comes last: its decisions are those that are written.
+        let sets = gates.chunks_mut(attributes.len().max(1)).zip(&mut self.tally.leaving);
+        let mut sets: Vec<_> = sets.collect();
+        sets.reverse();
+        for (gates, leaving) in sets {
+            for ((gate, attribute), decisions) in
+                gates.iter_mut().zip(&attributes).zip(&mut self.decisions)
+            {
+                decisions.clear();
+                decisions.resize(count, VEILED);
+                gate.observe_many(times, &users, attribute, decisions)?;
+            }
+            let any = |row: &usize| self.decisions.iter().any(|column| column[*row] != VEILED);
+            *leaving += (0..count).filter(any).count() as u64;
+        }
+        Ok(())
+    }
+
+    /// Goes by what most of the first records say, where nothing was stated.
+    fn find_time_format(&mut self, block: &[u8], start: usize, last: bool, utf8: bool) {
+        if self.time_format().is_some() {
+            return;
+        }
+        let mut found: Vec<(TimeFormat, usize)> = Vec::new();
+        let mut at = start;
+        let (reader, rows) = (&mut self.readers[0], &mut self.rows[0]);
+        for _ in 0..SAMPLE {
+            rows.clear(self.plan.attributes);
+            let part = Extent { start: at, end: block.len(), last, utf8, most_rows: 1 };
+            let (end, until) = reader.read(block, part, rows);
+            if let Some(format) = reader.time_format.take() {
+                match found.iter_mut().find(|(other, _)| *other == format) {
+                    Some((_, times)) => *times += 1,
+                    None => found.push((format, 1)),
+                }
+            }
+            at = end;
+            if until != Until::Enough {
+                break;
+            }
+        }
+        // Only looked at: all of it is read again.
+        reader.lines = 0;
+        reader.troubles.clear();
+        // Of two that are as frequent the first.
+        reader.time_format =
+            found.iter().rev().max_by_key(|(_, times)| *times).map(|(format, _)| *format);
+    }
+
+    fn read_header(&mut self, text: &[u8], last: bool) -> Result<Option<usize>, WayError> {
+        use super::csv::{CsvScanner, CsvStep};
+        let TextFormat::Csv(delimiter) = self.plan.input else { return Ok(Some(0)) };
+        let mut cells = Vec::new();
+        let end = match CsvScanner::new(delimiter).scan(text, last, self.plan.max_line, &mut cells)
+        {
+            CsvStep::Record { end } => end,
+            CsvStep::Blank { end } => {
+                self.line += 1;
+                self.tally.lines += 1;
+                return Ok(self.read_header(&text[end..], last)?.map(|more| end + more));
+            }
+            CsvStep::Incomplete => return Ok(None),
+            CsvStep::Bad { problem, .. } => return Err(WayError::Header(problem)),
+        };
+        let mut names = Vec::with_capacity(cells.len());
+        for cell in &cells {
+            let mut name = Vec::new();
+            super::csv::unquote_csv(cell.of(text), &mut name);
+            let name = String::from_utf8(name).map_err(|_| WayError::Header(Problem::NotUtf8))?;
+            names.push(name.trim().to_owned());
+        }
+        if self.plan.keep_rest && !self.header_written {
+            let rest = names.iter().filter(|name| !self.plan.fields.contains(name));
+            self.fields.extend(rest.cloned());
+        }
+        let wanted = self.fields.iter().enumerate();
+        let columns = wanted
+            .map(|(number, name)| {
+                let mut places = (0..names.len()).filter(|place| names[*place] == *name);
+                match (places.next(), places.next()) {
+                    (Some(place), None) => Ok(Some(place)),
+                    // What else the first file had, another may lack.
+                    (None, _) if number >= self.plan.fields.len() => Ok(None),
+                    _ => Err(WayError::Column { wanted: name.clone(), found: names.clone() }),
+                }
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        for reader in &mut self.readers {
+            reader.set_columns(names.len(), columns.clone());
+        }
+        self.renderer.set_fields(&self.fields);
+        self.line += memchr::memchr_iter(b'\n', &text[..end]).count().max(1) as u64;
+        self.past_header = true;
+        Ok(Some(end))
+    }
+
+    fn write_header(&mut self, written: &mut Written) {
+        self.header_written = true;
+        self.renderer.header(&self.fields, &mut written.text);
+    }
+}
+
+fn field<'a>(
+    block: &'a [u8],
+    rows: &'a [Rows],
+    count: usize,
+    spots: impl Fn(&'a Rows) -> &'a Vec<super::rows::Spot>,
+) -> Field<'a> {
+    let mut first = 0;
+    let parts = rows
+        .iter()
+        .map(|rows| {
+            let part = (first, &spots(rows)[..], &rows.decoded[..]);
+            first += rows.len();
+            part
+        })
+        .collect();
+    Field { block, parts, rows: count }
+}

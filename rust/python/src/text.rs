@@ -1,0 +1,228 @@
+//! `zveil._native.TextWay`: text in, released text out. Its documentation is in `_native.pyi`.
+
+use crate::columns::{Import, column};
+use crate::failure::Failure;
+use crate::gate::Gate;
+use pyo3::exceptions::{PyLookupError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::sync::{Mutex, MutexGuard};
+use zveil_core::text::{
+    Output, Plan, Problem, TextColumn, TextFormat, TimeFormat, Veiled, Way, WayError, Written, path,
+};
+use zveil_core::{Pseudonyms, Role, Secret};
+
+#[pyclass(frozen, module = "zveil._native")]
+pub(crate) struct TextWay(Mutex<Way>);
+
+/// A column for Arrow: number of values, bits of those that are there, ends, bytes.
+type Buffers<'py> = (usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+fn text_format(name: &str, delimiter: &str) -> PyResult<TextFormat> {
+    match (name, delimiter.as_bytes()) {
+        ("ndjson", _) => Ok(TextFormat::Ndjson),
+        ("csv", [delimiter]) => Ok(TextFormat::Csv(*delimiter)),
+        _ => Err(PyValueError::new_err("format: expected 'ndjson', or 'csv' with a delimiter")),
+    }
+}
+
+impl TextWay {
+    fn lock(&self) -> Result<MutexGuard<'_, Way>, Failure> {
+        self.0.lock().map_err(|_| Failure::Broken)
+    }
+
+    fn run(
+        &self,
+        py: Python<'_>,
+        gates: &[Py<Gate>],
+        data: &[u8],
+        last: bool,
+    ) -> PyResult<Vec<Written>> {
+        let gates: Vec<&Gate> = gates.iter().map(Py::get).collect();
+        for (number, gate) in gates.iter().enumerate() {
+            if gates[..number].iter().any(|other| std::ptr::eq(*other, *gate)) {
+                return Err(PyValueError::new_err("gates: each attribute needs a gate of its own"));
+            }
+        }
+        py.detach(|| {
+            let mut way = self.lock()?;
+            let mut guards = Vec::with_capacity(gates.len());
+            for gate in gates {
+                guards.push(gate.guard()?);
+            }
+            let mut gates: Vec<_> = guards.iter_mut().map(|guard| &mut **guard).collect();
+            way.feed(&mut gates, data, last).map_err(way_failure)
+        })
+    }
+}
+
+fn way_failure(error: WayError) -> PyErr {
+    match error {
+        WayError::Gate(error) => Failure::from(error).into(),
+        WayError::Column { wanted, found } => PyLookupError::new_err((wanted, found)),
+        WayError::Header(_) => PyValueError::new_err(error.to_string()),
+    }
+}
+
+#[pymethods]
+impl TextWay {
+    #[new]
+    #[pyo3(signature = (*, input, input_delimiter, output, output_delimiter, fields, attributes,
+        keep_rest, blank, time_format, raw_users, max_line, stop_at_problem, key, threads))]
+    #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
+    fn new(
+        input: &str,
+        input_delimiter: &str,
+        output: &str,
+        output_delimiter: &str,
+        fields: Vec<String>,
+        attributes: usize,
+        keep_rest: bool,
+        blank: bool,
+        time_format: Option<&str>,
+        raw_users: bool,
+        max_line: usize,
+        stop_at_problem: bool,
+        key: [u8; 32],
+        threads: usize,
+    ) -> PyResult<Self> {
+        let time_format = match time_format.map(TimeFormat::from_name) {
+            Some(None) => {
+                return Err(PyValueError::new_err(
+                    "time_format: expected 's', 'ms', 'us', 'ns' or 'iso'",
+                ));
+            }
+            stated => stated.flatten(),
+        };
+        if attributes == 0 || fields.len() < 2 + attributes {
+            return Err(PyValueError::new_err("fields: expected time, user and attributes"));
+        }
+        let plan = Plan {
+            input: text_format(input, input_delimiter)?,
+            output: match output {
+                "columns" => Output::Columns,
+                "nothing" => Output::Nothing,
+                name => Output::Text(text_format(name, output_delimiter)?),
+            },
+            fields,
+            attributes,
+            keep_rest,
+            veiled: if blank { Veiled::Blank } else { Veiled::Drop },
+            time_format,
+            raw_users,
+            max_line,
+            stop_at_problem,
+        };
+        Ok(Self(Mutex::new(Way::new(plan, &Secret::new(key), threads))))
+    }
+
+    fn start_file(&self) -> PyResult<()> {
+        self.lock()?.start_file();
+        Ok(())
+    }
+
+    fn feed<'py>(
+        &self,
+        py: Python<'py>,
+        gates: Vec<Py<Gate>>,
+        data: &[u8],
+        last: bool,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let written = self.run(py, &gates, data, last)?;
+        let texts = written.iter().filter(|part| !part.text.is_empty());
+        Ok(texts.map(|part| PyBytes::new(py, &part.text)).collect())
+    }
+
+    fn feed_columns<'py>(
+        &self,
+        py: Python<'py>,
+        gates: Vec<Py<Gate>>,
+        data: &[u8],
+        last: bool,
+    ) -> PyResult<Vec<Vec<Buffers<'py>>>> {
+        let written = self.run(py, &gates, data, last)?;
+        let parts = written.iter().filter(|part| part.records > 0);
+        Ok(parts.map(|part| part.columns.iter().map(|one| buffers(py, one)).collect()).collect())
+    }
+
+    #[getter]
+    fn fields(&self) -> PyResult<Vec<String>> {
+        Ok(self.lock()?.fields().to_vec())
+    }
+
+    #[getter]
+    fn time_format(&self) -> PyResult<Option<&'static str>> {
+        Ok(self.lock()?.time_format().map(TimeFormat::name))
+    }
+
+    #[getter]
+    fn stopped(&self) -> PyResult<bool> {
+        Ok(self.lock()?.stopped)
+    }
+
+    fn take_troubles(&self) -> PyResult<Vec<(u64, &'static str, u64)>> {
+        let troubles = self.lock()?.take_troubles();
+        Ok(troubles.iter().map(|one| (one.line, one.problem.name(), one.column)).collect())
+    }
+
+    fn tally<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tally = self.lock()?.tally.clone();
+        let bad = PyDict::new(py);
+        for problem in Problem::ALL {
+            bad.set_item(problem.name(), tally.bad[problem as usize])?;
+        }
+        let found = PyDict::new(py);
+        found.set_item("lines", tally.lines)?;
+        found.set_item("records", tally.records)?;
+        found.set_item("leaving", tally.leaving)?;
+        found.set_item("bad", bad)?;
+        Ok(found)
+    }
+}
+
+/// The ends begin with a zero, as Arrow has it.
+fn buffers<'py>(py: Python<'py>, column: &TextColumn) -> Buffers<'py> {
+    let mut bits = vec![0_u8; column.ends.len().div_ceil(8)];
+    let mut ends = vec![0_u8; 8];
+    for (place, (end, is_null)) in column.ends.iter().zip(&column.is_null).enumerate() {
+        ends.extend_from_slice(&end.to_le_bytes());
+        bits[place / 8] |= u8::from(!is_null) << (place % 8);
+    }
+    let count = column.ends.len();
+    (count, PyBytes::new(py, &bits), PyBytes::new(py, &ends), PyBytes::new(py, &column.bytes))
+}
+
+/// What is wrong with a line, by its name, for people.
+#[pyfunction]
+pub(crate) fn problem_sentence(name: &str) -> Option<&'static str> {
+    let found = Problem::ALL.into_iter().find(|problem| problem.name() == name);
+    found.map(Problem::sentence)
+}
+
+/// The members that a field's name goes through.
+#[pyfunction]
+pub(crate) fn field_path(name: &str) -> Vec<String> {
+    path(name)
+}
+
+#[pyfunction]
+pub(crate) fn pseudonyms<'py>(
+    py: Python<'py>,
+    users: &Bound<'py, PyAny>,
+    key: [u8; 32],
+) -> PyResult<Buffers<'py>> {
+    let users = Import::new(users, "users").array()?;
+    let made = py.detach(|| -> PyResult<TextColumn> {
+        let users = column(&users, Role::User, None)?;
+        let pseudonyms = Pseudonyms::new(&Secret::new(key));
+        let mut made = TextColumn::default();
+        for row in 0..users.len() {
+            let found = users.value(row).and_then(|user| pseudonyms.of(user));
+            made.bytes.extend(found.iter().flatten());
+            made.ends.push(made.bytes.len() as u64);
+            made.is_null.push(found.is_none());
+        }
+        Ok(made)
+    })?;
+    Ok(buffers(py, &made))
+}
