@@ -27,6 +27,7 @@ mod shard;
 mod slab;
 mod snapshot;
 mod table;
+pub mod text;
 
 pub use batch::VEILED;
 pub use column::{Blocks, Column, Role, Value};
