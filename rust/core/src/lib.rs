@@ -30,6 +30,7 @@ mod slab;
 mod slot;
 mod snapshot;
 mod table;
+pub mod text;
 
 pub use batch::VEILED;
 pub use column::{Blocks, Column, Role, Value};

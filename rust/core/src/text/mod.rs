@@ -1,0 +1,22 @@
+//! Lines of text read in place: where the fields of a record lie, and what is wrong with it.
+//!
+//! ```text
+//! line ─→ json or csv ─→ cells ─→ time: nanoseconds
+//! bytes   scanners       places    unescape: text
+//! ```
+//!
+//! Nothing is copied and nothing is kept of a line but the order of its keys. `block` looks at
+//! sixteen bytes at a time for both scanners.
+
+mod block;
+mod cell;
+mod csv;
+mod json;
+mod problem;
+mod time;
+
+pub use cell::{Cell, Kind};
+pub use csv::{CsvScanner, CsvStep, quote_csv, unquote_csv};
+pub use json::{JsonScanner, quote_json, unescape_json};
+pub use problem::Problem;
+pub use time::TimeFormat;
