@@ -1,0 +1,229 @@
+"""Columns: record batches from Parquet and Arrow, and to them."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from zveil.io.batch_sinks import BatchSink
+from zveil.io.formats import Compression, Format
+from zveil.io.lines import to_csv, to_ndjson
+from zveil.io.sources import ByteSource, Input, SourceError, reason
+
+__all__ = ["BatchSink", "BatchSource", "batches", "schema", "to_csv", "to_ndjson"]
+
+MOST_ROWS = 65_536
+"""Rows of a batch at most."""
+
+_PAGE_BYTES = 1 << 18
+_MAGIC = b"ARROW1\0\0"
+
+
+def batches(source: Input, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Read an input batch by batch, as `BatchSource` does."""
+    with BatchSource(source, columns) as opened:
+        yield from opened
+
+
+def schema(source: Input) -> pa.Schema:
+    """Read which columns a file has; not for a pipe, which this would consume."""
+    with BatchSource(source) as opened:
+        return opened.schema
+
+
+class BatchSource:
+    """The record batches of a Parquet or Arrow input, at most 65,536 rows each.
+
+    Parquet is read from files only, page by page, and only the columns named. An Arrow file is
+    mapped into memory. An Arrow stream may come through a pipe, compressed or not, and each batch
+    is given when it is there. Batches before a damage are given first, then a `SourceError`.
+
+    Parameters
+    ----------
+    source
+        What to open, or a source that is open already.
+    columns
+        Names of the columns to read, in the order wanted; all by default.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be opened, is no such file, or lacks a column.
+    """
+
+    schema: pa.Schema
+    """The columns that batches have."""
+
+    def __init__(self, source: Input | ByteSource, columns: Sequence[str] | None = None) -> None:
+        self.input = source.input if isinstance(source, ByteSource) else source
+        self.rows = 0
+        """Rows given so far."""
+        self.rows_total: int | None = None
+        """Rows of the file; None if they are not known before its end."""
+        self._bytes = source if isinstance(source, ByteSource) else None
+        self._opened = contextlib.ExitStack()
+        self._is_parquet = source.format is Format.PARQUET
+        try:
+            with self._reworded():
+                if self._is_parquet:
+                    self._batches = self._parquet(columns)
+                elif source.format is Format.ARROW:
+                    self._batches = self._arrow(columns)
+                else:
+                    raise SourceError(f"{self.input.name}: expected parquet or arrow by --format")
+        except BaseException:
+            self.close()
+            raise
+        self._stream = self._delivered(columns)
+
+    @property
+    def position(self) -> int:
+        """Bytes consumed of the input as stored; of a file read by rows, reckoned from them."""
+        if self.rows_total is not None:
+            return (self.input.size or 0) * self.rows // max(self.rows_total, 1)
+        return 0 if self._bytes is None else self._bytes.position
+
+    def pending(self) -> bool:
+        """Whether something of the next batch has arrived, or the end; of a file, always."""
+        return self._bytes is None or self._bytes.pending()
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        self._opened.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._stream)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _delivered(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        while True:
+            with self._reworded():
+                batch = next(self._batches, None)
+                if batch is None:
+                    return
+                if columns is not None:
+                    batch = batch.select(list(columns))
+            for start in range(0, batch.num_rows, MOST_ROWS):
+                part = batch.slice(start, MOST_ROWS)
+                self.rows += part.num_rows
+                yield part
+
+    def _parquet(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        if self.input.size is None or self.input.path is None:
+            raise SourceError(
+                f"{self.input.name}: Parquet has its index at the end and cannot be read from a "
+                "pipe; save it to a file first"
+            )
+        if self.input.compression is not Compression.NONE:
+            raise SourceError(f"{self.input.name}: unpack it first; Parquet is packed inside")
+        # Read page by page: whole chunks, or a map of the file, would count as memory.
+        file = pq.ParquetFile(self.input.path, buffer_size=_PAGE_BYTES, pre_buffer=False)
+        self._opened.callback(file.close)
+        self.rows_total = file.metadata.num_rows
+        self._describe(file.schema_arrow, columns)
+        return iter(file.iter_batches(MOST_ROWS, columns=self.schema.names, use_threads=False))
+
+    def _arrow(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        is_plain = bool(self.input.size) and self.input.compression is Compression.NONE
+        if self._bytes is None and self.input.path is not None and is_plain:
+            file = self._opened.enter_context(pa.memory_map(os.fspath(self.input.path)))
+            if file.read(len(_MAGIC)) != _MAGIC:
+                file.seek(0)
+                return self._arrow_stream(file, columns)
+            with contextlib.suppress(pa.ArrowInvalid):
+                return self._arrow_file(file, columns)
+            file.seek(len(_MAGIC))  # its index at the end is lost, not what stands before
+            return self._arrow_stream(file, columns)
+        if self._bytes is None:
+            self._bytes = self._opened.enter_context(ByteSource(self.input))
+        return self._arrow_stream(pa.PythonFile(_Whole(self._bytes), mode="r"), columns)
+
+    def _arrow_file(
+        self, file: pa.NativeFile, columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        reader = pa.ipc.open_file(file)
+        self._describe(reader.schema, columns)
+        if columns is not None:
+            numbers = sorted({reader.schema.get_field_index(name) for name in columns})
+            options = pa.ipc.IpcReadOptions(included_fields=numbers)
+            reader = pa.ipc.open_file(file, options=options)
+        self.rows_total = reader.count_rows()
+        return (_checked(reader.get_batch(number)) for number in range(reader.num_record_batches))
+
+    def _arrow_stream(
+        self, file: pa.NativeFile, columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        reader = pa.ipc.open_stream(file)
+        self._describe(reader.schema, columns)
+        return (_checked(batch) for batch in reader)
+
+    def _describe(self, found: pa.Schema, columns: Sequence[str] | None) -> None:
+        for name in columns or ():
+            if name not in found.names:
+                there = ", ".join(map(repr, found.names))
+                raise SourceError(f"{self.input.name}: no column {name!r}; there are {there}")
+        if columns is not None:
+            found = pa.schema([found.field(name) for name in columns], found.metadata)
+        self.schema = found
+
+    @contextlib.contextmanager
+    def _reworded(self) -> Iterator[None]:
+        """Turn the libraries' errors, which may quote data, into one that names the input."""
+        kind = "Parquet" if self._is_parquet else "Arrow"
+        try:
+            yield
+        except SourceError:
+            raise
+        except pa.ArrowNotImplementedError:
+            why = f"uses a part of {kind} that cannot be read"
+            raise SourceError(f"{self.input.name}: {why}") from None
+        except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+            why = f"{kind} data is damaged or ends early; what came before was used"
+            if isinstance(error, OSError) and error.errno is not None:
+                why = reason(error)
+            raise SourceError(f"{self.input.name}: {why}") from None
+
+
+def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Refuse offsets that lead out of the batch: in a foreign file they would be followed."""
+    batch.validate(full=True)
+    return batch
+
+
+class _Whole:
+    """The bytes of a source for Arrow, which takes a short read for the end.
+
+    An Arrow file is a stream between a magic word and an index, so that one can be read from a pipe
+    as well: the word is left out here, and the index is never asked for.
+    """
+
+    closed = False
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._head = b""
+        head = self.read(len(_MAGIC))
+        self._head = b"" if head == _MAGIC else head
+
+    def read(self, count: int) -> bytes:
+        parts = [self._head[:count]]
+        self._head = self._head[count:]
+        missing = count - len(parts[0])
+        while missing and (part := self._source.read(missing)):
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Leave the source to whoever opened it."""

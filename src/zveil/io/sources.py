@@ -1,0 +1,326 @@
+"""Sources: the files that arguments mean, and their bytes as they arrive."""
+
+import glob
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from zveil.io.decompression import DecompressionError, Decompressor, decompressor
+from zveil.io.descriptors import enlarge, is_readable
+from zveil.io.formats import Compression, Format, is_short, may_be_wrapped, of_path, sniff
+
+STDIN = "<stdin>"
+
+_FORMATS = ", ".join(Format)
+_GLOB = re.compile(r"[*?[]")
+_MOST = 1 << 20
+
+
+class SourceError(ValueError):
+    """An input that is not there or cannot be read on; what came before was delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file, pipe or standard input that is to be read."""
+
+    path: Path | None
+    """Where it is; None for standard input."""
+    name: str
+    """What messages call it: the path as given, or ``<stdin>``."""
+    format: Format | None
+    """None where only the content can tell: a pipe for which none was stated."""
+    compression: Compression
+    size: int | None
+    """Bytes as stored; None for what is no regular file."""
+
+
+def find(arguments: Sequence[str], stated: Format | None = None) -> list[Input]:
+    """Find the inputs that arguments mean, in their order.
+
+    Parameters
+    ----------
+    arguments
+        Files; ``-`` for standard input, which no argument at all means too; directories, for every
+        file in and below them with a known ending, hidden ones left out; patterns such as
+        ``logs/**/*.csv.gz``. Files of a directory or pattern come in natural order: part-2 before
+        part-10.
+    stated
+        The format of files whose name or content does not tell it, or tells it wrongly. Of a
+        directory, only files of that format are taken.
+
+    Raises
+    ------
+    SourceError
+        If an argument means nothing that can be read.
+    """
+    found: list[Input] = []
+    for argument in arguments or ["-"]:
+        if argument != "-":
+            found.extend(_meant(argument, stated))
+        elif any(each.path is None for each in found):
+            raise SourceError("-: standard input can be read only once")
+        else:
+            size = _size(os.fstat(0)) if _is_open(0) else None
+            found.append(Input(None, STDIN, stated, Compression.NONE, size))
+    return found
+
+
+def _meant(argument: str, stated: Format | None) -> Iterator[Input]:
+    if os.path.isdir(argument):
+        names = [name for name in _below(argument) if _is_wanted(name, stated)]
+        if not names:
+            kind = "file with a known ending" if stated is None else f"{stated} file"
+            raise SourceError(f"{argument}: no {kind} in this directory; name the files themselves")
+    elif os.path.lexists(argument):
+        names = [argument]
+    elif _GLOB.search(argument):
+        names = [name for name in glob.iglob(argument, recursive=True) if os.path.isfile(name)]
+        if not names:
+            raise SourceError(f"{argument}: no file matches; check the pattern and the directory")
+    elif "://" in argument:
+        raise SourceError(f"{argument}: only files are read; fetch it, or pipe it into zveil run -")
+    else:
+        raise SourceError(f"{argument}: no such file; check the path, or use - for standard input")
+    return (_input(name, stated) for name in sorted(names, key=natural))
+
+
+def _below(directory: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(directory):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            path = os.path.join(folder, name)
+            if not name.startswith(".") and os.path.isfile(path):
+                yield path
+
+
+def _is_wanted(name: str, stated: Format | None) -> bool:
+    form, _ = of_path(name)
+    return form is not None and stated in (None, form)
+
+
+def _input(name: str, stated: Format | None) -> Input:
+    form, compression = of_path(name)
+    try:
+        size = _size(os.stat(name))
+    except OSError as error:
+        raise SourceError(f"{name}: {reason(error)}") from None
+    given = Input(Path(name), name, stated or form, compression, size)
+    if size is None:
+        return given
+    with ByteSource(given) as opened:
+        return Input(given.path, name, opened.format, opened.compression, size)
+
+
+def natural(name: str) -> tuple[list[list[str | int]], str]:
+    """Give a key that sorts names as people count: part-2 before part-10, folder by folder.
+
+    >>> sorted(["part-10.csv", "part-2.csv", "Part-1.csv"], key=natural)
+    ['Part-1.csv', 'part-2.csv', 'part-10.csv']
+    """
+    parts = [re.split(r"([0-9]+)", part.casefold()) for part in name.split(os.sep)]
+    return [[int(p) if at % 2 else p for at, p in enumerate(part)] for part in parts], name
+
+
+def reason(error: OSError) -> str:
+    """Give the system's own words for an error, to stand behind a name."""
+    return (error.strerror or "cannot be read").lower()
+
+
+def _size(status: os.stat_result) -> int | None:
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+class ByteSource:
+    """The bytes of an input as they arrive, decompressed.
+
+    A read gives what is there now: it waits only while nothing is, and never to fill a buffer.
+    Compression is undone if the input says so or if the first bytes show it. Everything before a
+    damage is given first, then a `SourceError` names the input.
+
+    Parameters
+    ----------
+    source
+        What to open; standard input is descriptor 0.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be opened.
+
+    Examples
+    --------
+    >>> with ByteSource(find(["events.ndjson"])[0]) as source:  # doctest: +SKIP
+    ...     while data := source.read():
+    ...         handle(data)
+    """
+
+    def __init__(self, source: Input) -> None:
+        self.input = source
+        self.position = 0
+        """Bytes consumed of the input as stored."""
+        self._descriptor = 0
+        self._held: list[bytes] = []
+        self._head: bytes | None = None
+        self._decompressor: Decompressor | None = None
+        self._compression = source.compression
+        self._format = source.format
+        self._is_over = False
+        self._failure: SourceError | None = None
+        try:
+            if source.path is not None:
+                self._descriptor = os.open(source.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            mode = os.fstat(self._descriptor).st_mode
+        except OSError as error:
+            raise SourceError(f"{source.name}: {reason(error)}") from None
+        if stat.S_ISDIR(mode):
+            self.close()
+            raise SourceError(f"{source.name}: is a directory; name the files in it")
+        self._is_file = stat.S_ISREG(mode)
+        if not self._is_file:
+            enlarge(self._descriptor)
+        if source.compression is Compression.NONE:
+            self._head = b""
+        else:
+            self._decompressor = decompressor(source.compression)
+
+    @property
+    def compression(self) -> Compression:
+        """What the bytes are wrapped in; waits for the first of them if only they can tell."""
+        while self._head is not None and not self._is_over:
+            self._step(_MOST, wait=True)
+        return self._compression
+
+    @property
+    def format(self) -> Format:
+        """The input's format, or what its first bytes tell; an empty input counts as NDJSON.
+
+        Raises
+        ------
+        SourceError
+            If they do not tell.
+        """
+        while self._format is None:
+            head = b"".join(self._held)
+            self._format, _ = sniff(head)
+            if self._format is not None:
+                break
+            if self._is_over and self._failure is not None:
+                raise self._failure
+            if self._is_over and not head.strip():
+                self._format = Format.NDJSON
+            elif self._is_over or len(head) >= _MOST or not is_short(head):
+                raise SourceError(
+                    f"{self.input.name}: its format cannot be told by ending or content; say it "
+                    f"with --format ({_FORMATS})"
+                )
+            else:
+                self._step(_MOST, wait=True)
+        return self._format
+
+    def read(self, most: int = _MOST) -> bytes:
+        """Give what has arrived, at most so many bytes; wait only if nothing has.
+
+        Returns
+        -------
+        Bytes; none at the end.
+
+        Raises
+        ------
+        SourceError
+            If reading fails, or the compressed data is damaged or ends early.
+        """
+        while not self._held and not self._is_over:
+            self._step(most, wait=True)
+        while sum(map(len, self._held)) < most and self._step(most, wait=False):
+            pass
+        if self._held:
+            return self._cut(most)
+        if self._failure is not None:
+            raise self._failure
+        return b""
+
+    def pending(self) -> bool:
+        """Whether a read would return at once: with bytes, at the end, or with an error."""
+        while not self._held and self._step(_MOST, wait=False):
+            pass
+        return bool(self._held) or self._is_over
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self.input.path is not None and self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _cut(self, most: int) -> bytes:
+        """Take bytes off what is held; the common case, one piece, is not copied."""
+        held = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+        self._held = [held[most:]] if len(held) > most else []
+        return held[:most]
+
+    def _step(self, most: int, *, wait: bool) -> bool:
+        """Go one step on; False if that would have to wait, or if the input is over."""
+        if self._is_over:
+            return False
+        try:
+            # What was taken in is kept in the object: a signal in between loses nothing.
+            if self._decompressor is not None and (plain := self._decompressor.take()):
+                self._held.append(plain)
+                return True
+            if not wait and not self._is_file and not is_readable(self._descriptor):
+                return False
+            data = self._arrived(most)
+            self.position += len(data)
+            self._unwrap(data)
+        except DecompressionError as error:
+            self._fail(f"{error}; what came before was used")
+        except OSError as error:
+            self._fail(reason(error))
+        return not self._is_over
+
+    def _arrived(self, most: int) -> bytes:
+        while True:
+            try:
+                return os.read(self._descriptor, most)
+            except BlockingIOError:  # a pipe that someone else made non-blocking
+                is_readable(self._descriptor, None)
+
+    def _unwrap(self, data: bytes) -> None:
+        """Hold what came, or hand it to the decompressor; no data is the end."""
+        self._is_over = not data
+        if self._head is not None:
+            data = self._head + data
+            if not self._is_over and may_be_wrapped(data):
+                self._head = data
+                return
+            self._head = None
+            _, self._compression = sniff(data)
+            self._decompressor = decompressor(self._compression)
+        elif self._is_over and self._decompressor is not None:
+            self._decompressor.finish()
+        if self._decompressor is not None:
+            self._decompressor.feed(data)
+        elif data:
+            self._held.append(data)
+
+    def _fail(self, why: str) -> None:
+        self._is_over = True
+        self._failure = SourceError(f"{self.input.name}: {why}")
