@@ -15,7 +15,7 @@ from zveil.io.sources import ByteSource, Input, SourceError, reason
 
 __all__ = ["BatchSink", "BatchSource", "batches", "schema", "to_csv", "to_ndjson"]
 
-MOST_ROWS = 65_536
+MOST_ROWS = 32_768
 """Rows of a batch at most."""
 
 _PAGE_BYTES = 1 << 18
@@ -35,7 +35,7 @@ def schema(source: Input) -> pa.Schema:
 
 
 class BatchSource:
-    """The record batches of a Parquet or Arrow input, at most 65,536 rows each.
+    """The record batches of a Parquet or Arrow input, at most 32,768 rows each.
 
     Parquet is read from files only, page by page, and only the columns named. An Arrow file is
     mapped into memory. An Arrow stream may come through a pipe, compressed or not, and each batch
@@ -63,17 +63,22 @@ class BatchSource:
         """Rows given so far."""
         self.rows_total: int | None = None
         """Rows of the file; None if they are not known before its end."""
-        self._bytes = source if isinstance(source, ByteSource) else None
         self._opened = contextlib.ExitStack()
-        self._is_parquet = source.format is Format.PARQUET
+        self._bytes = source if isinstance(source, ByteSource) else None
+        if self.input.format is None and self._bytes is None:  # only its content can tell
+            self._bytes = self._opened.enter_context(ByteSource(self.input))
+        self._file: pa.NativeFile | None = None
+        self._is_parquet = False
         try:
+            form = self.input.format if self._bytes is None else self._bytes.format
+            self._is_parquet = form is Format.PARQUET
             with self._reworded():
                 if self._is_parquet:
                     self._batches = self._parquet(columns)
-                elif source.format is Format.ARROW:
+                elif form is Format.ARROW:
                     self._batches = self._arrow(columns)
                 else:
-                    raise SourceError(f"{self.input.name}: expected parquet or arrow by --format")
+                    raise SourceError(f"{self.input.name}: expected parquet or arrow, got {form}")
         except BaseException:
             self.close()
             raise
@@ -84,7 +89,9 @@ class BatchSource:
         """Bytes consumed of the input as stored; of a file read by rows, reckoned from them."""
         if self.rows_total is not None:
             return (self.input.size or 0) * self.rows // max(self.rows_total, 1)
-        return 0 if self._bytes is None else self._bytes.position
+        if self._bytes is not None:
+            return self._bytes.position
+        return 0 if self._file is None or self._file.closed else int(self._file.tell())
 
     def pending(self) -> bool:
         """Whether something of the next batch has arrived, or the end; of a file, always."""
@@ -122,8 +129,8 @@ class BatchSource:
     def _parquet(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         if self.input.size is None or self.input.path is None:
             raise SourceError(
-                f"{self.input.name}: Parquet has its index at the end and cannot be read from a "
-                "pipe; save it to a file first"
+                f"{self.input.name}: Parquet has its index at the end, so it cannot be read from a "
+                "pipe or standard input; save it to a file first, and name that"
             )
         if self.input.compression is not Compression.NONE:
             raise SourceError(f"{self.input.name}: unpack it first; Parquet is packed inside")
@@ -132,12 +139,14 @@ class BatchSource:
         self._opened.callback(file.close)
         self.rows_total = file.metadata.num_rows
         self._describe(file.schema_arrow, columns)
-        return iter(file.iter_batches(MOST_ROWS, columns=self.schema.names, use_threads=False))
+        names = None if columns is None else list(columns)
+        return iter(file.iter_batches(MOST_ROWS, columns=names, use_threads=False))
 
     def _arrow(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         is_plain = bool(self.input.size) and self.input.compression is Compression.NONE
         if self._bytes is None and self.input.path is not None and is_plain:
-            file = self._opened.enter_context(pa.memory_map(os.fspath(self.input.path)))
+            self._file = file = pa.memory_map(os.fspath(self.input.path))
+            self._opened.callback(file.close)
             if file.read(len(_MAGIC)) != _MAGIC:
                 file.seek(0)
                 return self._arrow_stream(file, columns)
@@ -170,6 +179,8 @@ class BatchSource:
 
     def _describe(self, found: pa.Schema, columns: Sequence[str] | None) -> None:
         for name in columns or ():
+            if found.names.count(name) > 1:
+                raise SourceError(f"{self.input.name}: more than one column {name!r}")
             if name not in found.names:
                 there = ", ".join(map(repr, found.names))
                 raise SourceError(f"{self.input.name}: no column {name!r}; there are {there}")
