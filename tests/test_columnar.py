@@ -83,7 +83,9 @@ class TestSources:
             assert source.rows_total in (None, ROWS)
             got = list(source)
             assert source.rows == ROWS
-            assert source.position == given.size or name == "a.arrow.zst"
+            # Behind the last batch of a stream there are a few bytes more, or an index.
+            assert given.size is not None
+            assert given.size * 0.9 < source.position <= given.size
         assert max(batch.num_rows for batch in got) <= MOST_ROWS
         dense = pa.schema(
             [

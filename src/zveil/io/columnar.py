@@ -62,12 +62,13 @@ class BatchSource:
         self.rows = 0
         """Rows given so far."""
         self.rows_total: int | None = None
-        """Rows of the file; None if they are not known before its end."""
+        """Rows of a Parquet file; Arrow does not tell them before its end."""
         self._opened = contextlib.ExitStack()
         self._bytes = source if isinstance(source, ByteSource) else None
         if self.input.format is None and self._bytes is None:  # only its content can tell
             self._bytes = self._opened.enter_context(ByteSource(self.input))
-        self._file: pa.NativeFile | None = None
+        self._share = 0.0
+        """How much of a file with an index has been read."""
         self._is_parquet = False
         try:
             form = self.input.format if self._bytes is None else self._bytes.format
@@ -86,12 +87,10 @@ class BatchSource:
 
     @property
     def position(self) -> int:
-        """Bytes consumed of the input as stored; of a file read by rows, reckoned from them."""
-        if self.rows_total is not None:
-            return (self.input.size or 0) * self.rows // max(self.rows_total, 1)
+        """Bytes consumed of the input as stored; of a file with an index, reckoned from it."""
         if self._bytes is not None:
             return self._bytes.position
-        return 0 if self._file is None or self._file.closed else int(self._file.tell())
+        return round((self.input.size or 0) * self._share)
 
     def pending(self) -> bool:
         """Whether something of the next batch has arrived, or the end; of a file, always."""
@@ -123,8 +122,17 @@ class BatchSource:
                     batch = batch.select(list(columns))
             for start in range(0, batch.num_rows, MOST_ROWS):
                 part = batch.slice(start, MOST_ROWS)
+                if not self._is_parquet:
+                    self._check(part)
                 self.rows += part.num_rows
+                if self.rows_total is not None:
+                    self._share = self.rows / self.rows_total
                 yield part
+
+    def _check(self, batch: pa.RecordBatch) -> None:
+        """Refuse offsets that lead out of the batch: in a foreign file they would be followed."""
+        with self._reworded():
+            batch.validate(full=True)
 
     def _parquet(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         if self.input.size is None or self.input.path is None:
@@ -144,19 +152,18 @@ class BatchSource:
 
     def _arrow(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         is_plain = bool(self.input.size) and self.input.compression is Compression.NONE
-        if self._bytes is None and self.input.path is not None and is_plain:
-            self._file = file = pa.memory_map(os.fspath(self.input.path))
-            self._opened.callback(file.close)
-            if file.read(len(_MAGIC)) != _MAGIC:
-                file.seek(0)
-                return self._arrow_stream(file, columns)
+        if self._bytes is not None or self.input.path is None or not is_plain:
+            if self._bytes is None:
+                self._bytes = self._opened.enter_context(ByteSource(self.input))
+            return self._arrow_stream(pa.PythonFile(_Whole(self._bytes), mode="r"), columns)
+        file = self._opened.enter_context(pa.memory_map(os.fspath(self.input.path)))
+        if file.read(len(_MAGIC)) == _MAGIC:
             with contextlib.suppress(pa.ArrowInvalid):
                 return self._arrow_file(file, columns)
             file.seek(len(_MAGIC))  # its index at the end is lost, not what stands before
-            return self._arrow_stream(file, columns)
-        if self._bytes is None:
-            self._bytes = self._opened.enter_context(ByteSource(self.input))
-        return self._arrow_stream(pa.PythonFile(_Whole(self._bytes), mode="r"), columns)
+        else:
+            file.seek(0)
+        return self._arrow_stream(file, columns)
 
     def _arrow_file(
         self, file: pa.NativeFile, columns: Sequence[str] | None
@@ -167,15 +174,27 @@ class BatchSource:
             numbers = sorted({reader.schema.get_field_index(name) for name in columns})
             options = pa.ipc.IpcReadOptions(included_fields=numbers)
             reader = pa.ipc.open_file(file, options=options)
-        self.rows_total = reader.count_rows()
-        return (_checked(reader.get_batch(number)) for number in range(reader.num_record_batches))
+
+        def read() -> Iterator[pa.RecordBatch]:
+            for number in range(reader.num_record_batches):
+                self._share = (number + 1) / reader.num_record_batches
+                yield reader.get_batch(number)
+
+        return read()
 
     def _arrow_stream(
         self, file: pa.NativeFile, columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
         reader = pa.ipc.open_stream(file)
         self._describe(reader.schema, columns)
-        return (_checked(batch) for batch in reader)
+
+        def read() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                if self._bytes is None:
+                    self._share = file.tell() / (self.input.size or 1)
+                yield batch
+
+        return read()
 
     def _describe(self, found: pa.Schema, columns: Sequence[str] | None) -> None:
         for name in columns or ():
@@ -204,12 +223,6 @@ class BatchSource:
             if isinstance(error, OSError) and error.errno is not None:
                 why = reason(error)
             raise SourceError(f"{self.input.name}: {why}") from None
-
-
-def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Refuse offsets that lead out of the batch: in a foreign file they would be followed."""
-    batch.validate(full=True)
-    return batch
 
 
 class _Whole:

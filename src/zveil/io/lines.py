@@ -145,7 +145,8 @@ def _json_whole(column: pa.Array) -> pa.Array:
         return _json_floats(column)
     if pa.types.is_null(kind):
         return pa.nulls(len(column), _TEXT)
-    if pa.types.is_nested(kind) and not pa.types.is_union(kind):
+    is_list = pa.types.is_fixed_size_list(kind)  # which older Arrow does not count as nested
+    if is_list or (pa.types.is_nested(kind) and not pa.types.is_union(kind)):
         return pc.if_else(column.is_valid(), _json_nested(column), pa.scalar(None, _TEXT))
     return _each(column, lambda value: json.dumps(value, ensure_ascii=False, default=str))
 
@@ -220,8 +221,8 @@ def _json_text(values: pa.Array) -> pa.Array:
 
 
 def _json_floats(column: pa.Array) -> pa.Array:
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
+    if pa.types.is_float16(column.type):  # older Arrow casts it to nothing
+        column = pa.array(column.to_numpy(zero_copy_only=False).astype(np.float32))
     column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
     texts = column.cast(_TEXT)
     # A whole number keeps its point, so that a reader sees a column of one type.
