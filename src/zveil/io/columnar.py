@@ -15,7 +15,7 @@ from zveil.io.sources import ByteSource, Input, SourceError, reason
 
 __all__ = ["BatchSink", "BatchSource", "batches", "schema", "to_csv", "to_ndjson"]
 
-MOST_ROWS = 65_536
+MOST_ROWS = 32_768
 """Rows of a batch at most."""
 
 _PAGE_BYTES = 1 << 18
@@ -35,7 +35,7 @@ def schema(source: Input) -> pa.Schema:
 
 
 class BatchSource:
-    """The record batches of a Parquet or Arrow input, at most 65,536 rows each.
+    """The record batches of a Parquet or Arrow input, at most 32,768 rows each.
 
     Parquet is read from files only, page by page, and only the columns named. An Arrow file is
     mapped into memory. An Arrow stream may come through a pipe, compressed or not, and each batch
@@ -62,18 +62,24 @@ class BatchSource:
         self.rows = 0
         """Rows given so far."""
         self.rows_total: int | None = None
-        """Rows of the file; None if they are not known before its end."""
-        self._bytes = source if isinstance(source, ByteSource) else None
+        """Rows of a Parquet file; Arrow does not tell them before its end."""
         self._opened = contextlib.ExitStack()
-        self._is_parquet = source.format is Format.PARQUET
+        self._bytes = source if isinstance(source, ByteSource) else None
+        if self.input.format is None and self._bytes is None:  # only its content can tell
+            self._bytes = self._opened.enter_context(ByteSource(self.input))
+        self._share = 0.0
+        """How much of a file with an index has been read."""
+        self._is_parquet = False
         try:
+            form = self.input.format if self._bytes is None else self._bytes.format
+            self._is_parquet = form is Format.PARQUET
             with self._reworded():
                 if self._is_parquet:
                     self._batches = self._parquet(columns)
-                elif source.format is Format.ARROW:
+                elif form is Format.ARROW:
                     self._batches = self._arrow(columns)
                 else:
-                    raise SourceError(f"{self.input.name}: expected parquet or arrow by --format")
+                    raise SourceError(f"{self.input.name}: expected parquet or arrow, got {form}")
         except BaseException:
             self.close()
             raise
@@ -81,10 +87,10 @@ class BatchSource:
 
     @property
     def position(self) -> int:
-        """Bytes consumed of the input as stored; of a file read by rows, reckoned from them."""
-        if self.rows_total is not None:
-            return (self.input.size or 0) * self.rows // max(self.rows_total, 1)
-        return 0 if self._bytes is None else self._bytes.position
+        """Bytes consumed of the input as stored; of a file with an index, reckoned from it."""
+        if self._bytes is not None:
+            return self._bytes.position
+        return round((self.input.size or 0) * self._share)
 
     def pending(self) -> bool:
         """Whether something of the next batch has arrived, or the end; of a file, always."""
@@ -116,14 +122,23 @@ class BatchSource:
                     batch = batch.select(list(columns))
             for start in range(0, batch.num_rows, MOST_ROWS):
                 part = batch.slice(start, MOST_ROWS)
+                if not self._is_parquet:
+                    self._check(part)
                 self.rows += part.num_rows
+                if self.rows_total is not None:
+                    self._share = self.rows / self.rows_total
                 yield part
+
+    def _check(self, batch: pa.RecordBatch) -> None:
+        """Refuse offsets that lead out of the batch: in a foreign file they would be followed."""
+        with self._reworded():
+            batch.validate(full=True)
 
     def _parquet(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         if self.input.size is None or self.input.path is None:
             raise SourceError(
-                f"{self.input.name}: Parquet has its index at the end and cannot be read from a "
-                "pipe; save it to a file first"
+                f"{self.input.name}: Parquet has its index at the end, so it cannot be read from a "
+                "pipe or standard input; save it to a file first, and name that"
             )
         if self.input.compression is not Compression.NONE:
             raise SourceError(f"{self.input.name}: unpack it first; Parquet is packed inside")
@@ -132,22 +147,23 @@ class BatchSource:
         self._opened.callback(file.close)
         self.rows_total = file.metadata.num_rows
         self._describe(file.schema_arrow, columns)
-        return iter(file.iter_batches(MOST_ROWS, columns=self.schema.names, use_threads=False))
+        names = None if columns is None else list(columns)
+        return iter(file.iter_batches(MOST_ROWS, columns=names, use_threads=False))
 
     def _arrow(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         is_plain = bool(self.input.size) and self.input.compression is Compression.NONE
-        if self._bytes is None and self.input.path is not None and is_plain:
-            file = self._opened.enter_context(pa.memory_map(os.fspath(self.input.path)))
-            if file.read(len(_MAGIC)) != _MAGIC:
-                file.seek(0)
-                return self._arrow_stream(file, columns)
+        if self._bytes is not None or self.input.path is None or not is_plain:
+            if self._bytes is None:
+                self._bytes = self._opened.enter_context(ByteSource(self.input))
+            return self._arrow_stream(pa.PythonFile(_Whole(self._bytes), mode="r"), columns)
+        file = self._opened.enter_context(pa.memory_map(os.fspath(self.input.path)))
+        if file.read(len(_MAGIC)) == _MAGIC:
             with contextlib.suppress(pa.ArrowInvalid):
                 return self._arrow_file(file, columns)
             file.seek(len(_MAGIC))  # its index at the end is lost, not what stands before
-            return self._arrow_stream(file, columns)
-        if self._bytes is None:
-            self._bytes = self._opened.enter_context(ByteSource(self.input))
-        return self._arrow_stream(pa.PythonFile(_Whole(self._bytes), mode="r"), columns)
+        else:
+            file.seek(0)
+        return self._arrow_stream(file, columns)
 
     def _arrow_file(
         self, file: pa.NativeFile, columns: Sequence[str] | None
@@ -158,18 +174,32 @@ class BatchSource:
             numbers = sorted({reader.schema.get_field_index(name) for name in columns})
             options = pa.ipc.IpcReadOptions(included_fields=numbers)
             reader = pa.ipc.open_file(file, options=options)
-        self.rows_total = reader.count_rows()
-        return (_checked(reader.get_batch(number)) for number in range(reader.num_record_batches))
+
+        def read() -> Iterator[pa.RecordBatch]:
+            for number in range(reader.num_record_batches):
+                self._share = (number + 1) / reader.num_record_batches
+                yield reader.get_batch(number)
+
+        return read()
 
     def _arrow_stream(
         self, file: pa.NativeFile, columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
         reader = pa.ipc.open_stream(file)
         self._describe(reader.schema, columns)
-        return (_checked(batch) for batch in reader)
+
+        def read() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                if self._bytes is None:
+                    self._share = file.tell() / (self.input.size or 1)
+                yield batch
+
+        return read()
 
     def _describe(self, found: pa.Schema, columns: Sequence[str] | None) -> None:
         for name in columns or ():
+            if found.names.count(name) > 1:
+                raise SourceError(f"{self.input.name}: more than one column {name!r}")
             if name not in found.names:
                 there = ", ".join(map(repr, found.names))
                 raise SourceError(f"{self.input.name}: no column {name!r}; there are {there}")
@@ -193,12 +223,6 @@ class BatchSource:
             if isinstance(error, OSError) and error.errno is not None:
                 why = reason(error)
             raise SourceError(f"{self.input.name}: {why}") from None
-
-
-def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Refuse offsets that lead out of the batch: in a foreign file they would be followed."""
-    batch.validate(full=True)
-    return batch
 
 
 class _Whole:

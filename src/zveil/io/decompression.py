@@ -95,8 +95,9 @@ class Gzip:
         except zlib.error:
             self._member = before
             return self._salvage(piece)
-        left = len(self._member.unconsumed_tail) + len(self._member.unused_data)
-        self._input = self._input[len(piece) - left :]
+        # At the end of a member the one may repeat the other.
+        left = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        self._input = self._input[len(piece) - len(left) :]
         # With its output full, zlib may hold more of it though no input is left.
         self._is_full = len(plain) == _OUTPUT and not self._member.eof
         if self._member.eof:

@@ -5,7 +5,7 @@ import errno
 import os
 import stat
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -13,7 +13,7 @@ import zstandard
 
 from zveil.io.descriptors import enlarge, wait_writable
 from zveil.io.formats import Compression, of_path
-from zveil.io.sources import Input
+from zveil.io.sources import Input, reason
 
 STDOUT = "<stdout>"
 
@@ -49,8 +49,8 @@ class ByteSink:
 
     Examples
     --------
-    >>> with ByteSink("released.ndjson.gz") as sink:  # doctest: +SKIP
-    ...     sink.write(lines)
+    >>> with ByteSink(os.devnull, compression=Compression.GZIP) as sink:
+    ...     sink.write(b'{"site":"example.org"}')
     ...     sink.flush()
     """
 
@@ -99,17 +99,16 @@ class ByteSink:
         SinkError
             If it cannot be written, such as on a full disk.
         """
-        if self._compressor is None:
-            self._put(data)
-        elif len(data):
+        with self._whole():
             self._is_dirty = True
-            self._put(self._compressor.compress(data))
+            self._put(data if self._compressor is None else self._compressor.compress(data))
 
     def flush(self) -> None:
         """Let a reader see all that was written, decompressed too; raises as `write` does."""
         if self._compressor is not None and self._is_dirty:
-            self._is_dirty = False
-            self._put(self._compressor.flush())
+            with self._whole():
+                self._is_dirty = False
+                self._put(self._compressor.flush())
 
     def close(self) -> None:
         """End the compressed frame and close the file; standard output stays open.
@@ -120,7 +119,8 @@ class ByteSink:
             return
         try:
             if self._compressor is not None and not self._is_over:
-                self._put(self._compressor.finish())
+                with self._whole():
+                    self._put(self._compressor.finish())
             self._is_over = True
             descriptor, self._descriptor = self._descriptor, -1
             if self.path is not None:
@@ -136,27 +136,31 @@ class ByteSink:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _put(self, data: bytes | memoryview) -> None:
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Write all or end: nobody knows how much of a write that was interrupted went out."""
         if self._is_over:
             raise SinkError(f"{self.name}: closed, or failed before; nothing more can be written")
-        rest = memoryview(data).cast("B")
-        # Whatever interrupts a write, nobody knows how much of it went out: nothing may follow.
         self._is_over = True
         try:
-            while rest:
-                try:
-                    count = os.write(self._descriptor, rest)
-                except BlockingIOError:  # a pipe that someone else made non-blocking
-                    wait_writable(self._descriptor)
-                    continue
-                self.position += count
-                rest = rest[count:]
+            yield
         except OSError as error:
             if error.errno not in (errno.EPIPE, errno.ECONNRESET):
                 raise _worded(self.name, error) from None
             self._forget_stdout()
             raise SinkClosed(f"{self.name}: closed by its reader") from None
         self._is_over = False
+
+    def _put(self, data: bytes | memoryview) -> None:
+        rest = memoryview(data).cast("B")
+        while rest:
+            try:
+                count = os.write(self._descriptor, rest)
+            except BlockingIOError:  # a pipe that someone else made non-blocking
+                wait_writable(self._descriptor)
+                continue
+            self.position += count
+            rest = rest[count:]
 
     def _forget_stdout(self) -> None:
         """Point standard output at nothing, or Python complains about it when it exits."""
@@ -190,7 +194,7 @@ class ByteSink:
 def _worded(name: str, error: OSError) -> SinkError:
     if isinstance(error, SinkError):
         return error
-    worded = SinkError(f"{name}: {(error.strerror or 'cannot be written').lower()}")
+    worded = SinkError(f"{name}: {reason(error)}")
     worded.errno = error.errno
     return worded
 

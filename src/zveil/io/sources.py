@@ -18,6 +18,8 @@ STDIN = "<stdin>"
 _FORMATS = ", ".join(Format)
 _GLOB = re.compile(r"[*?[]")
 _MOST = 1 << 20
+_HEAD = 1 << 12
+_PACKED = 1 << 18
 
 
 class SourceError(ValueError):
@@ -90,7 +92,10 @@ def _meant(argument: str, stated: Format | None) -> Iterator[Input]:
 
 
 def _below(directory: str) -> Iterator[str]:
-    for folder, folders, files in os.walk(directory):
+    def refuse(error: OSError) -> None:
+        raise SourceError(f"{error.filename}: {reason(error)}")
+
+    for folder, folders, files in os.walk(directory, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
             path = os.path.join(folder, name)
@@ -128,7 +133,7 @@ def natural(name: str) -> tuple[list[list[str | int]], str]:
 
 def reason(error: OSError) -> str:
     """Give the system's own words for an error, to stand behind a name."""
-    return (error.strerror or "cannot be read").lower()
+    return (os.strerror(error.errno) if error.errno else "input or output error").lower()
 
 
 def _size(status: os.stat_result) -> int | None:
@@ -162,9 +167,9 @@ class ByteSource:
 
     Examples
     --------
-    >>> with ByteSource(find(["events.ndjson"])[0]) as source:  # doctest: +SKIP
+    >>> with ByteSource(find([os.devnull])[0]) as source:
     ...     while data := source.read():
-    ...         handle(data)
+    ...         print(len(data), "bytes, of", source.position, "stored")
     """
 
     def __init__(self, source: Input) -> None:
@@ -200,7 +205,7 @@ class ByteSource:
     def compression(self) -> Compression:
         """What the bytes are wrapped in; waits for the first of them if only they can tell."""
         while self._head is not None and not self._is_over:
-            self._step(_MOST, wait=True)
+            self._step(_HEAD, wait=True)
         return self._compression
 
     @property
@@ -227,7 +232,7 @@ class ByteSource:
                     f"with --format ({_FORMATS})"
                 )
             else:
-                self._step(_MOST, wait=True)
+                self._step(_HEAD, wait=True)
         return self._format
 
     def read(self, most: int = _MOST) -> bytes:
@@ -244,7 +249,7 @@ class ByteSource:
         """
         while not self._held and not self._is_over:
             self._step(most, wait=True)
-        while sum(map(len, self._held)) < most and self._step(most, wait=False):
+        while (more := most - sum(map(len, self._held))) > 0 and self._step(more, wait=False):
             pass
         if self._held:
             return self._cut(most)
@@ -287,7 +292,7 @@ class ByteSource:
                 return True
             if not wait and not self._is_file and not is_readable(self._descriptor):
                 return False
-            data = self._arrived(most)
+            data = self._arrived(most if self._decompressor is None else _PACKED)
             self.position += len(data)
             self._unwrap(data)
         except DecompressionError as error:
