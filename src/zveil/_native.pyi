@@ -1,13 +1,26 @@
-"""The native module: `zveil.Gate` inherits from its one class and adds what people type."""
+"""The native module: `zveil.Gate` inherits from its gate and adds what people type."""
 
+from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, TypedDict, final, type_check_only
 
 from typing_extensions import disjoint_base
 
 from zveil.times import Instant
 
-__all__ = ["MOST_LEVELS", "Gate", "Saved", "SnapshotError", "__version__", "open_snapshot"]
+__all__ = [
+    "MOST_LEVELS",
+    "Gate",
+    "Saved",
+    "SnapshotError",
+    "TextWay",
+    "__version__",
+    "field_path",
+    "open_snapshot",
+    "parse_times",
+    "problem_sentence",
+    "pseudonyms",
+]
 
 __version__: str
 MOST_LEVELS: int
@@ -108,3 +121,93 @@ class Saved:
 
 def open_snapshot(path: str | PathLike[str], key: bytes, threads: int) -> Saved:
     """Read a snapshot and check all of it."""
+
+@type_check_only
+class _Tally(TypedDict):
+    """What a stream of text came to so far."""
+
+    lines: int
+    records: int
+    """Good ones: each was decided."""
+    leaving: list[int]
+    """Records with at least one value released, for each set of gates."""
+    bad: dict[str, int]
+    """Bad lines by kind, every kind."""
+
+_Buffers: TypeAlias = tuple[int, bytes, bytes, bytes]
+"""A column for Arrow: number of values, bits of those that are there, 64-bit ends, bytes."""
+
+@final
+class TextWay:
+    """Text in, decided, what is released out: the native way of `zveil run`.
+
+    `fields` are time, user, so many `attributes`, then what is kept. Formats are ``"ndjson"`` and
+    ``"csv"`` with a delimiter of one byte; an output may also be ``"columns"`` or ``"nothing"``.
+    """
+
+    def __new__(
+        cls,
+        *,
+        source: str,
+        source_delimiter: str,
+        to: str,
+        to_delimiter: str,
+        fields: Sequence[str],
+        attributes: int,
+        keep_rest: bool,
+        blank: bool,
+        time_format: str | None,
+        raw_users: bool,
+        max_line: int,
+        stop_at_problem: bool,
+        key: bytes,
+        threads: int,
+    ) -> Self: ...
+    def start_file(self) -> None:
+        """Begin another file, with its own line numbers and its own header."""
+
+    def feed(self, gates: Sequence[Gate], data: bytes, last: bool) -> list[bytes]:
+        """Take the next bytes of a file; give what leaves of the records that are complete.
+
+        One gate for each attribute, in their order; or several sets of them one behind the other,
+        where the first decides what leaves and all are counted.
+
+        Raises LookupError with the name of a column that a header does not have exactly once, and
+        the names that it has.
+        """
+
+    def feed_columns(self, gates: Sequence[Gate], data: bytes, last: bool) -> list[list[_Buffers]]:
+        """Do the same where the output is columns: parts, and in each the fields.
+
+        The bytes of the first field are 64-bit nanoseconds, those of the others text.
+        """
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of the fields that leave; all of them once the first header was read."""
+
+    @property
+    def time_format(self) -> str | None:
+        """Stated, or found out by now."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a bad line has ended it."""
+
+    def take_troubles(self) -> list[tuple[int, str, int]]:
+        """Give the bad lines since the last call: line, kind, column, all counted from 1."""
+
+    def tally(self) -> _Tally:
+        """Count what there was so far."""
+
+def field_path(name: str) -> list[str]:
+    """Cut the name of a field into the members it goes through."""
+
+def problem_sentence(name: str) -> str | None:
+    """Say what is wrong with a line, for people; None for a name that is no kind."""
+
+def parse_times(times: Any, stated: str | None) -> tuple[str | None, bytes, int]:
+    """Read a column of text as times: the format, 64-bit nanoseconds, how many are no times."""
+
+def pseudonyms(users: Any, key: bytes) -> _Buffers:
+    """Make pseudonyms of a column of users, under a key of 32 bytes."""

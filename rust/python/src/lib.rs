@@ -16,6 +16,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gate::open_snapshot, module)?)?;
     module.add_class::<text::TextWay>()?;
     module.add_function(wrap_pyfunction!(text::field_path, module)?)?;
+    module.add_function(wrap_pyfunction!(text::parse_times, module)?)?;
     module.add_function(wrap_pyfunction!(text::problem_sentence, module)?)?;
     module.add_function(wrap_pyfunction!(text::pseudonyms, module)?)?;
     module.add("SnapshotError", module.py().get_type::<failure::SnapshotError>())?;

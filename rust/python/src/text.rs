@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use zveil_core::text::{
     Output, Plan, Problem, TextColumn, TextFormat, TimeFormat, Veiled, Way, WayError, Written, path,
 };
-use zveil_core::{Pseudonyms, Role, Secret};
+use zveil_core::{Pseudonyms, Role, Secret, Value};
 
 #[pyclass(frozen, module = "zveil._native")]
 pub(crate) struct TextWay(Mutex<Way>);
@@ -67,14 +67,14 @@ fn way_failure(error: WayError) -> PyErr {
 #[pymethods]
 impl TextWay {
     #[new]
-    #[pyo3(signature = (*, input, input_delimiter, output, output_delimiter, fields, attributes,
-        keep_rest, blank, time_format, raw_users, max_line, stop_at_problem, key, threads))]
+    #[pyo3(signature = (*, source, source_delimiter, to, to_delimiter, fields, attributes, keep_rest,
+        blank, time_format, raw_users, max_line, stop_at_problem, key, threads))]
     #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
-        input: &str,
-        input_delimiter: &str,
-        output: &str,
-        output_delimiter: &str,
+        source: &str,
+        source_delimiter: &str,
+        to: &str,
+        to_delimiter: &str,
         fields: Vec<String>,
         attributes: usize,
         keep_rest: bool,
@@ -98,11 +98,11 @@ impl TextWay {
             return Err(PyValueError::new_err("fields: expected time, user and attributes"));
         }
         let plan = Plan {
-            input: text_format(input, input_delimiter)?,
-            output: match output {
+            input: text_format(source, source_delimiter)?,
+            output: match to {
                 "columns" => Output::Columns,
                 "nothing" => Output::Nothing,
-                name => Output::Text(text_format(name, output_delimiter)?),
+                name => Output::Text(text_format(name, to_delimiter)?),
             },
             fields,
             attributes,
@@ -203,6 +203,34 @@ pub(crate) fn problem_sentence(name: &str) -> Option<&'static str> {
 #[pyfunction]
 pub(crate) fn field_path(name: &str) -> Vec<String> {
     path(name)
+}
+
+/// Times that are text: their format, the nanoseconds, and how many are no times.
+#[pyfunction]
+pub(crate) fn parse_times<'py>(
+    py: Python<'py>,
+    times: &Bound<'py, PyAny>,
+    stated: Option<&str>,
+) -> PyResult<(Option<&'static str>, Bound<'py, PyBytes>, u64)> {
+    let times = Import::new(times, "times").array()?;
+    let mut format = stated.and_then(TimeFormat::from_name);
+    let mut nanoseconds = Vec::with_capacity(times.len() * 8);
+    let mut bad = 0;
+    let times = column(&times, Role::Attribute, None)?;
+    for row in 0..times.len() {
+        let mut found = i64::MIN;
+        if let Some(Value::Text(text) | Value::Bytes(text)) = times.value(row)
+            && !text.is_empty()
+        {
+            format = format.or_else(|| TimeFormat::detect(text));
+            match format.and_then(|format| format.parse(text)) {
+                Some(time) => found = time,
+                None => bad += 1,
+            }
+        }
+        nanoseconds.extend_from_slice(&found.to_le_bytes());
+    }
+    Ok((format.map(TimeFormat::name), PyBytes::new(py, &nanoseconds), bad))
 }
 
 #[pyfunction]

@@ -3,7 +3,10 @@
 import click
 
 from zveil import __version__
+from zveil.cli.completion import completion
 from zveil.cli.demo import demo
+from zveil.cli.key import key
+from zveil.cli.run import run
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,4 +19,5 @@ def main() -> None:
     """
 
 
-main.add_command(demo)
+for command in (run, demo, key, completion):
+    main.add_command(command)

@@ -1,0 +1,108 @@
+"""Records of text: scanned, decided and written natively, no Python object for any of them."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from zveil._native import TextWay
+from zveil.gate import Gate
+from zveil.io.formats import Format
+from zveil.policy import Policy
+
+_DELIMITERS = {Format.CSV: ",", Format.TSV: "\t"}
+
+TIME = pa.timestamp("ns", tz="UTC")
+
+
+class TextAct:
+    """Lines in, released lines or columns out.
+
+    Parameters
+    ----------
+    policy
+        What leaves.
+    gates
+        One for each attribute; or for a trial several sets of them, one behind the other, of which
+        the first decides what leaves.
+    source
+        The format of what comes in.
+    to
+        The format of what leaves; None if nothing does.
+    key
+        32 secret bytes for the pseudonyms.
+    max_line
+        A line of more bytes is bad.
+    stop_at_problem
+        The first bad line ends it.
+    threads
+        For large blocks of lines. Any number writes the same bytes.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        gates: Sequence[Gate],
+        source: Format,
+        to: Format | None,
+        *,
+        key: bytes,
+        max_line: int,
+        stop_at_problem: bool,
+        threads: int = 1,
+    ) -> None:
+        self._gates = list(gates)
+        self._policy = policy
+        self._is_text = to is not None and to.is_text
+        if to is None:
+            output = "nothing"
+        elif to.is_text:
+            output = _spoken(to)
+        else:
+            output = "columns"
+        self.way = TextWay(
+            source=_spoken(source),
+            source_delimiter=_DELIMITERS.get(source, ""),
+            to=output,
+            to_delimiter="" if to is None else _DELIMITERS.get(to, ""),
+            fields=list(policy.fields),
+            attributes=len(policy.attributes),
+            keep_rest=policy.keeps_all,
+            blank=policy.veiled == "blank",
+            time_format=policy.time_format,
+            raw_users=policy.raw_users,
+            max_line=max_line,
+            stop_at_problem=stop_at_problem,
+            key=key,
+            threads=threads,
+        )
+
+    def lines(self, data: bytes, *, last: bool) -> list[bytes]:
+        """Decide what is complete by now; the records that leave, as text."""
+        return self.way.feed(self._gates, data, last)
+
+    def batches(self, data: bytes, *, last: bool) -> list[pa.RecordBatch]:
+        """Decide what is complete by now; the records that leave, as columns of text."""
+        return [
+            pa.record_batch(
+                [_array(column, number) for number, column in enumerate(part)], schema=self.schema
+            )
+            for part in self.way.feed_columns(self._gates, data, last)
+        ]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of `batches`: text knows no types, except that the time is one."""
+        names = self.way.fields
+        return pa.schema([(names[0], TIME), *((name, pa.large_string()) for name in names[1:])])
+
+
+def _spoken(text: Format) -> str:
+    return "ndjson" if text is Format.NDJSON else "csv"
+
+
+def _array(column: tuple[int, bytes, bytes, bytes], number: int) -> pa.Array:
+    count, present, ends, data = column
+    if number > 0:
+        buffers = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_string(), count, buffers)
+    return pa.Array.from_buffers(TIME, count, [pa.py_buffer(present), pa.py_buffer(data)])

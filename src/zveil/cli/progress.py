@@ -1,0 +1,135 @@
+"""What a person watching sees: a line that changes, and the account at the end."""
+
+import sys
+import time
+
+import click
+
+from zveil._native import problem_sentence
+from zveil.run import Run
+from zveil.summary import Outcome, Summary
+
+_EVERY_S = 0.2
+
+
+class Progress:
+    """A line on standard error, if that is a terminal: bytes, rate, share released, time left."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._is_shown = not quiet and sys.stderr.isatty()
+        self._next = 0.0
+        self._is_dirty = False
+
+    def __call__(self, run: Run) -> None:
+        """Show how far the run is, a few times a second."""
+        now = time.monotonic()
+        if not self._is_shown or now < self._next:
+            return
+        self._next = now + _EVERY_S
+        self._is_dirty = True
+        click.echo("\r\x1b[2K" + line(run.summary(), run.size), err=True, nl=False)
+
+    def clear(self) -> None:
+        """Take the line away, so that something else can be printed."""
+        if self._is_dirty:
+            click.echo("\r\x1b[2K", err=True, nl=False)
+            self._is_dirty = False
+
+
+def line(summary: Summary, size: int | None) -> str:
+    """Say how far a run is, in one line."""
+    parts = [_bytes(summary.bytes_in)]
+    if size:
+        parts[0] += f" of {_bytes(size)} ({min(summary.bytes_in / size, 1):.0%})"
+    rate = summary.records / summary.seconds if summary.seconds else 0
+    parts.append(f"{summary.records:,} events, {rate:,.0f}/s")
+    parts.append(f"{_share(summary.released, summary.observed)} released")
+    if summary.bad_lines:
+        parts.append(f"{summary.bad_lines:,} bad")
+    if size and summary.bytes_in:
+        left = summary.seconds * max(size / summary.bytes_in - 1, 0)
+        parts.append(f"{left:.0f} s left")
+    return " · ".join(parts)
+
+
+def account(summary: Summary) -> str:
+    """Give the account of a run: every event is in it."""
+    records = summary.records
+    rows = [("events", records, "")]
+    # A trial has its own table of what would be released.
+    outcomes = [] if summary.rungs else summary.outcomes
+    if len(outcomes) == 1:
+        rows += _outcome_rows(outcomes[0], summary.z)
+    elif outcomes:
+        rows.append(("left", summary.left, _share(summary.left, records)))
+    text = [_table(rows)]
+    if len(outcomes) > 1:
+        for outcome in outcomes:
+            text += [outcome.attribute, _table(_outcome_rows(outcome, summary.z))]
+    if summary.bad:
+        text.append(f"bad lines, none of which left: {summary.bad_lines:,}")
+        text.append(
+            _table([(problem_sentence(kind) or kind, n, "") for kind, n in summary.bad.items()])
+        )
+    text += [
+        f"warning: no record had a value for {outcome.attribute!r}"
+        for outcome in summary.outcomes
+        if outcome.observed and outcome.empty == outcome.observed
+    ]
+    rate = records / summary.seconds if summary.seconds else 0
+    text.append(
+        f"{summary.seconds:.1f} s, {rate:,.0f} events/s, {_bytes(summary.bytes_in)} in, "
+        f"{_bytes(summary.bytes_out)} out, {_bytes(summary.state_bytes)} of state"
+    )
+    if summary.ended != "end of input":
+        text.append(f"ended early: {summary.ended}")
+    return "\n".join(text)
+
+
+def trial(summary: Summary) -> str:
+    """Give the table of what each z would release."""
+    observed, records = max(summary.observed, 1), max(summary.records, 1)
+    text = [f"{'z':>8}  {'released':>14}  {'':>6}  {'records that leave':>18}  {'':>6}"]
+    text += [
+        f"{rung.z:>8,}  {rung.released:>14,}  {rung.released / observed:>6.1%}"
+        f"  {rung.records:>18,}  {rung.records / records:>6.1%}"
+        for rung in summary.rungs
+    ]
+    return "\n".join(text)
+
+
+def _outcome_rows(outcome: Outcome, z: int) -> list[tuple[str, int, str]]:
+    always = [
+        ("released", outcome.released),
+        (f"veiled: fewer than {z} users", outcome.few_users),
+    ]
+    rare = [
+        ("veiled: too late", outcome.late),
+        ("veiled: from the future", outcome.future),
+        ("veiled: no value, user or time", outcome.empty),
+    ]
+    counts = always + [(word, count) for word, count in rare if count]
+    rows = [(word, count, _share(count, outcome.observed)) for word, count in counts]
+    if outcome.refused:
+        rows.append(("(met the memory limit)", outcome.refused, ""))
+    return rows
+
+
+def _table(rows: list[tuple[str, int, str]]) -> str:
+    wide = max(len(word) for word, _, _ in rows)
+    return "\n".join(
+        f"  {word:<{wide}}  {count:>14,}  {share:>6}".rstrip() for word, count, share in rows
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "0.0%"
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

@@ -1,0 +1,289 @@
+"""`zveil run`: a stream in, a safe stream out."""
+
+import json
+import secrets
+import signal
+import sys
+from contextlib import suppress
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from zveil.cli.progress import Progress, account, trial
+from zveil.durations import size_bytes
+from zveil.io import Format, SinkClosed, SinkError, SourceError, find
+from zveil.keys import LENGTH, read_key
+from zveil.policy import Policy, TimeFormat, Veiled
+from zveil.run import MAX_BAD, BadInputError, FieldError, Run, Stopped
+from zveil.summary import Summary
+
+FAILED, USAGE, BAD_INPUT = 1, 2, 3
+
+TRIAL = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+
+_FORMATS = click.Choice([form.value for form in Format])
+
+
+class _Share(click.ParamType):  # type: ignore[type-arg]
+    """``5%`` or ``0.05``."""
+
+    name = "share"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it, or say what would have been right."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        with suppress(ValueError):
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+            if 0 <= share <= 1:
+                return share
+        raise click.BadParameter("expected a share such as 5% or 0.05", ctx, param)
+
+
+@click.command(short_help="Anonymize a stream: files or standard input in, what is safe out.")
+@click.argument("files", nargs=-1, type=click.Path())
+@click.option("--time", "time_field", required=True, metavar="FIELD", help="Field of the time.")
+@click.option("--user", "user_field", required=True, metavar="FIELD", help="Field of the user.")
+@click.option(
+    "--attribute", "attributes", required=True, multiple=True, metavar="FIELD",
+    help="Field whose value is released or veiled; repeat it for several.",
+)  # fmt: skip
+@click.option("-z", type=click.IntRange(1), help="Users who must share a value.  [required]")
+@click.option(
+    "--window", required=True, metavar="DURATION", help="How far back they count: 90s, 1h, 7d."
+)
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Write there instead of to standard output.",
+)  # fmt: skip
+@click.option(
+    "--format",
+    "stated",
+    type=_FORMATS,
+    help="Format of the input, if its name and content do not tell.",
+)
+@click.option("--to", type=_FORMATS, help="Format of the output, by default that of the input.")
+@click.option(
+    "--time-format", type=click.Choice(["s", "ms", "us", "ns", "iso"]),
+    help="What times are: Unix seconds, milli-, micro-, nanoseconds, or ISO 8601; found out from "
+    "the first records by default.",
+)  # fmt: skip
+@click.option(
+    "--keep", multiple=True, metavar="FIELD",
+    help="Let this field leave as it is; repeat it, or '*' for all.",
+)  # fmt: skip
+@click.option(
+    "--veiled", type=click.Choice(["drop", "blank"]), default="drop", show_default=True,
+    help="What becomes of a record with nothing released: dropped, or let out with nulls, which "
+    "shows that its user was active.",
+)  # fmt: skip
+@click.option(
+    "--key-file", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Make the same pseudonyms as other runs with this key; see `zveil key`.",
+)  # fmt: skip
+@click.option("--raw-users", is_flag=True, help="Let user ids leave as they are.")
+@click.option(
+    "--lateness", metavar="DURATION", help="How late events may come; the window by default."
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Most memory for the state, such as 2GB; then new values are veiled.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Threads; the output is the same.",
+)
+@click.option(
+    "--on-error", type=click.Choice(["skip", "stop"]), default="skip", show_default=True,
+    help="What a bad line does: it is counted and left out, or ends the run.",
+)  # fmt: skip
+@click.option(
+    "--max-bad", type=_Share(), default=MAX_BAD, show_default="10%", metavar="SHARE",
+    help="End the run when more of the lines are bad.",
+)  # fmt: skip
+@click.option(
+    "--max-line", default="1MiB", show_default=True, metavar="SIZE", help="A longer line is bad."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Write no data; show what z = 2, 5, 10, 20, ... would release."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+@click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object.")
+def run(
+    files: tuple[str, ...],
+    time_field: str,
+    user_field: str,
+    attributes: tuple[str, ...],
+    z: int | None,
+    window: str,
+    output: str | None,
+    stated: str | None,
+    to: str | None,
+    time_format: TimeFormat | None,
+    keep: tuple[str, ...],
+    veiled: Veiled,
+    key_file: str | None,
+    raw_users: bool,
+    lateness: str | None,
+    memory: str | None,
+    threads: int,
+    on_error: str,
+    max_bad: float,
+    max_line: str,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Release the events of a stream that enough users share, and veil the others.
+
+    FILES are NDJSON, CSV, TSV, Parquet or Arrow, plain or packed (.gz, .zst); a directory or a
+    glob stands for the files in it; without any, standard input is read. An event leaves at once if
+    at least Z users showed the same attribute within the past window.
+
+    Only time, user, the attributes and what --keep names leave. User ids leave as pseudonyms.
+
+    \b
+    zveil run events.ndjson --time ts --user uid --attribute host \\
+        -z 20 --window 1h > released.ndjson
+    tail -F access.ndjson | zveil run --time ts --user uid --attribute host \\
+        -z 20 --window 1h
+    zveil run 'logs/*.csv.gz' --time time --user ip --attribute url \\
+        -z 50 --window 1d -o released.parquet
+    zveil run events.ndjson --time ts --user uid --attribute host \\
+        --window 1h --dry-run
+
+    \b
+    Exit codes: 0 done, or the reader closed the pipe; 1 reading or writing failed; 2 wrong usage;
+    3 bad input ended it; 130 and 143 interrupted or told to end. Whatever ends it, what was decided
+    is written.
+    """  # noqa: D301  # click's mark for text that must not be wrapped
+    if z is None and not dry_run:
+        raise click.UsageError(
+            "-z: say how many users must share a value; --dry-run shows what each would release"
+        )
+    trial_zs = sorted({*TRIAL, *([z] if z else [])}) if dry_run else []
+    try:
+        policy = Policy(
+            time=time_field,
+            user=user_field,
+            attributes=attributes,
+            z=z or trial_zs[0],
+            window=window,
+            keep=keep,
+            veiled=veiled,
+            raw_users=raw_users,
+            time_format=time_format,
+            lateness=lateness,
+            memory_limit=memory,
+        )
+        progress = Progress(quiet=quiet or as_json)
+
+        def report(words: str) -> None:
+            progress.clear()
+            click.echo(words, err=True)
+
+        going = Run(
+            policy,
+            find(files, Format(stated) if stated else None),
+            output=output,
+            to=Format(to) if to else None,
+            key=_key(key_file),
+            threads=threads,
+            stop_at_problem=on_error == "stop",
+            max_bad=max_bad,
+            max_line=size_bytes(max_line, "max-line"),
+            trial=trial_zs,
+            report=report,
+        )
+    except (SourceError, ValueError) as error:
+        raise click.UsageError(_as_option(str(error))) from None
+    raise SystemExit(_watch(going, progress, quiet=quiet, as_json=as_json, is_trial=dry_run))
+
+
+def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial: bool) -> int:
+    """Run it, say how it ended, and give the exit code."""
+    code, ended, words = 0, "end of input", None
+    asked = _listen(run)
+    try:
+        run.go(progress)
+    except Stopped:
+        code, ended = 128 + asked[0], "signal"
+    except SinkClosed:
+        ended = "closed pipe"
+    except BadInputError as error:
+        code, ended, words = BAD_INPUT, "bad input", str(error)
+    except FieldError as error:
+        code, ended, words = USAGE, "error", _as_option(str(error))
+    except (SourceError, SinkError, MemoryError) as error:
+        code, ended, words = FAILED, "error", str(error)
+    except (ValueError, TypeError) as error:
+        code, ended, words = USAGE, "error", _as_option(str(error))
+    progress.clear()
+    if words is not None:
+        click.echo(f"Error: {words}", err=True)
+    if code != USAGE:
+        summary = run.summary()
+        summary.ended = ended
+        _tell(summary, quiet=quiet, as_json=as_json, is_trial=is_trial)
+    return code
+
+
+def _tell(summary: Summary, *, quiet: bool, as_json: bool, is_trial: bool) -> None:
+    """Print the summary: to standard error, because data may be on standard output."""
+    with suppress(BrokenPipeError):
+        if as_json:
+            click.echo(json.dumps(summary.as_dict()), err=not is_trial)
+        elif is_trial:
+            click.echo(trial(summary))
+        if not quiet and not as_json:
+            click.echo(account(summary), err=True)
+
+
+def _listen(run: Run) -> list[int]:
+    """Let signals end the run in order; gives the number of the one that came."""
+    came: list[int] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        if came:  # asked twice: at once
+            _leave(number)
+        came.append(number)
+        run.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    return came
+
+
+def _leave(number: int) -> NoReturn:
+    sys.stderr.write("\n")
+    raise SystemExit(128 + number)
+
+
+def _key(file: str | None) -> bytes:
+    if file is None:
+        return secrets.token_bytes(LENGTH)
+    try:
+        return read_key(file)
+    except FileNotFoundError:
+        raise ValueError(
+            f"key-file: {file} is not there; make one with: zveil key {file}"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"key-file: {file}: {(error.strerror or '').lower()}") from None
+
+
+def _as_option(words: str) -> str:
+    """Name a parameter as it is typed: ``window: ...`` becomes ``--window: ...``."""
+    name, colon, rest = words.partition(": ")
+    known = {"time", "user", "attribute", "window", "keep", "lateness", "max-line", "key-file",
+             "time-format"}  # fmt: skip
+    spoken = {"memory_limit": "memory"}.get(name, name)
+    return f"--{spoken}{colon}{rest}" if spoken in known | {"memory"} else words

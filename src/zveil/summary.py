@@ -1,0 +1,117 @@
+"""What a run came to: every event accounted for."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+from zveil.gate import Gate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of the observations of one attribute: released, or veiled for one reason."""
+
+    attribute: str
+    observed: int
+    released: int
+    few_users: int
+    """Veiled: fewer than z users in the window."""
+    late: int
+    """Veiled: older than the clock - lateness."""
+    future: int
+    """Veiled: too far past the wall clock."""
+    empty: int
+    """Veiled: no value, no user, or no time."""
+    refused: int
+    """How many of those with few users met the memory limit."""
+
+    @classmethod
+    def of(cls, attribute: str, gate: Gate) -> "Outcome":
+        """Read it off a gate."""
+        stats = gate.stats()
+        known = stats.released + stats.late + stats.future + stats.invalid
+        return cls(
+            attribute=attribute,
+            observed=stats.observed,
+            released=stats.released,
+            few_users=stats.observed - known,
+            late=stats.late,
+            future=stats.future,
+            empty=stats.invalid,
+            refused=stats.refused,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rung:
+    """What another z would have released."""
+
+    z: int
+    released: int
+    """Observations, over all attributes."""
+    records: int
+    """Records that would have left."""
+
+
+@dataclass(kw_only=True)
+class Summary:
+    """The account of a run, at any moment of it."""
+
+    z: int
+    window_ns: int
+    lines: int = 0
+    """Lines of text read; 0 for formats that have none."""
+    records: int = 0
+    """Good records: each was decided."""
+    left: int = 0
+    """Records that left."""
+    bad: dict[str, int] = field(default_factory=dict)
+    """Bad lines by kind: none of them left."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    rungs: list[Rung] = field(default_factory=list)
+    time_format: str | None = None
+    bytes_in: int = 0
+    bytes_out: int = 0
+    state_bytes: int = 0
+    """Memory of the gates."""
+    seconds: float = 0.0
+    ended: str = "end of input"
+    """Why it ended: ``end of input``, ``closed pipe``, ``signal``, ``bad input`` or ``error``."""
+
+    @property
+    def observed(self) -> int:
+        """Observations decided, over all attributes."""
+        return sum(outcome.observed for outcome in self.outcomes)
+
+    @property
+    def released(self) -> int:
+        """Observations released, over all attributes."""
+        return sum(outcome.released for outcome in self.outcomes)
+
+    @property
+    def bad_lines(self) -> int:
+        """All bad lines."""
+        return sum(self.bad.values())
+
+    def take(self, attributes: Sequence[str], gates: Sequence[Gate], zs: Sequence[int]) -> None:
+        """Read outcomes off the gates: the first set is the run's, each behind it is a trial's."""
+        count = len(attributes)
+        self.outcomes = [
+            Outcome.of(name, gate) for name, gate in zip(attributes, gates[:count], strict=True)
+        ]
+        self.state_bytes = sum(gate.stats().bytes for gate in gates)
+        self.rungs = [
+            Rung(z=z, released=released, records=0)
+            for number, z in enumerate(zs)
+            for released in [
+                sum(g.stats().released for g in gates[number * count : (number + 1) * count])
+            ]
+        ]
+
+    def as_dict(self) -> dict[str, object]:
+        """Give it as plain values, for JSON."""
+        found = asdict(self)
+        found["observed"] = self.observed
+        found["released"] = self.released
+        found["bad_lines"] = self.bad_lines
+        found["seconds"] = round(self.seconds, 3)
+        return found
