@@ -1,7 +1,7 @@
 //! What stands in the output instead of a user id.
 //!
 //! A pseudonym is AES-128-CMAC of the id under a key of its own, cut to 100 bits and spelled in 20
-//! small letters and digits. Without the key nobody can tell whose it is, also not by trying ids.
+//! letters of base 32 (a to z, 2 to 7). Without the key nobody can tell whose it is, also not by trying ids.
 //! Two of a billion users share one with a chance of 4e-13. The ids that the gate counts by are
 //! something else, under other keys: pseudonyms may change while a crowd must not.
 
@@ -11,9 +11,6 @@ use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use std::io::Write;
 use zeroize::Zeroize;
-
-/// Five bits a letter: none that is easily taken for another.
-const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// Letters in a pseudonym.
 pub const LENGTH: usize = 20;
@@ -89,16 +86,27 @@ fn spell(digits: &mut [u8; 24], number: impl std::fmt::Display) -> &[u8] {
     &digits[..24 - left]
 }
 
+/// The first hundred bits, five a letter, eight letters at a time.
 fn letters(bits: u128) -> [u8; LENGTH] {
-    let mut spelled = [0; LENGTH];
-    // Two words of 50 bits: numbers of 128 take twice as long.
-    let words = [(bits >> 78) as u64, (bits >> 28) as u64];
-    for (ten, word) in spelled.chunks_exact_mut(10).zip(words) {
-        for (letter, place) in ten.iter_mut().zip(0..) {
-            *letter = LETTERS[(word >> (45 - 5 * place)) as usize % 32];
-        }
+    let mut spelled = [0; 24];
+    for (eight, shift) in spelled.chunks_exact_mut(8).zip([88, 48, 8]) {
+        eight.copy_from_slice(&eight_letters((bits >> shift) as u64));
     }
-    spelled
+    let mut first = [0; LENGTH];
+    first.copy_from_slice(&spelled[..LENGTH]);
+    first
+}
+
+/// The low forty bits of a word as letters.
+fn eight_letters(word: u64) -> [u8; 8] {
+    // Each step halves the groups of bits and moves the upper halves up: 40, 20, 10, 5 bits.
+    let word = (word & 0xFFFFF) | (word & 0xFF_FFF0_0000) << 12;
+    let word = (word & 0x0000_03FF_0000_03FF) | (word & 0x000F_FC00_000F_FC00) << 6;
+    let word = (word & 0x001F_001F_001F_001F) | (word & 0x03E0_03E0_03E0_03E0) << 3;
+    // One bit in each byte whose value is a digit's: 26 and above.
+    let digits = (word + 0x6666_6666_6666_6666) >> 7 & 0x0101_0101_0101_0101;
+    let offset = u64::from(b'a') * 0x0101_0101_0101_0101;
+    (word + offset - digits * u64::from(b'a' + 26 - b'2')).to_be_bytes()
 }
 
 #[cfg(test)]
@@ -142,8 +150,12 @@ mod tests {
 
     #[test]
     fn the_letters_are_the_first_hundred_bits() {
-        assert_eq!(&letters(u128::MAX), b"99999999999999999999");
+        assert_eq!(&letters(u128::MAX), b"77777777777777777777");
         assert_eq!(&letters(1 << 28), b"aaaaaaaaaaaaaaaaaaab");
         assert_eq!(&letters((1 << 28) - 1), b"aaaaaaaaaaaaaaaaaaaa");
+        let all: u128 = (0..25).fold(0, |bits, five| bits << 5 | five) << 3;
+        assert_eq!(&letters(all), b"abcdefghijklmnopqrst");
+        let last: u128 = (12..32).fold(0, |bits, five| bits << 5 | five) << 28;
+        assert_eq!(&letters(last), b"mnopqrstuvwxyz234567");
     }
 }

@@ -32,13 +32,20 @@ pub(crate) struct Reader {
 }
 
 enum Scan {
-    Json(JsonScanner, bool),
+    Json {
+        scanner: JsonScanner,
+        keeps_rest: bool,
+        /// The fields of the line at hand.
+        cells: Vec<Cell>,
+    },
     Csv {
         scanner: CsvScanner,
         /// How many columns there are, and which of them each field is in.
         width: usize,
         columns: Vec<Option<usize>>,
         cells: Vec<Cell>,
+        /// The fields of the record at hand.
+        found: Vec<Cell>,
     },
 }
 
@@ -70,13 +77,18 @@ impl Reader {
         let scan = match plan.input {
             TextFormat::Ndjson => {
                 let paths: Vec<_> = plan.fields.iter().map(|name| path(name)).collect();
-                Scan::Json(JsonScanner::new(&paths, plan.keep_rest), plan.keep_rest)
+                Scan::Json {
+                    scanner: JsonScanner::new(&paths, plan.keep_rest),
+                    keeps_rest: plan.keep_rest,
+                    cells: vec![Cell::default(); paths.len()],
+                }
             }
             TextFormat::Csv(delimiter) => Scan::Csv {
                 scanner: CsvScanner::new(delimiter),
                 width: 0,
                 columns: Vec::new(),
                 cells: Vec::new(),
+                found: Vec::new(),
             },
         };
         Self {
@@ -103,7 +115,7 @@ impl Reader {
     /// Reads records into `rows`; says where it got to, and why no further.
     pub(crate) fn read(&mut self, block: &[u8], part: Extent, rows: &mut Rows) -> (usize, Until) {
         match self.scan {
-            Scan::Json(..) => self.read_lines(block, part, rows),
+            Scan::Json { .. } => self.read_lines(block, part, rows),
             Scan::Csv { .. } => self.read_records(block, part, rows),
         }
     }
@@ -148,25 +160,19 @@ impl Reader {
         if !utf8 && let Err(wrong) = simdutf8::compat::from_utf8(line) {
             return Err((Problem::NotUtf8, wrong.valid_up_to()));
         }
-        let Scan::Json(scanner, keeps_rest) = &mut self.scan else { return Ok(()) };
-        let first = rows.cells.len();
-        rows.cells.resize(first + self.fields, Cell::default());
-        if let Err(wrong) = scanner.scan(line, &mut rows.cells[first..]) {
-            rows.cells.truncate(first);
+        let Scan::Json { scanner, keeps_rest, cells } = &mut self.scan else { return Ok(()) };
+        if let Err(wrong) = scanner.scan(line, cells) {
             let is_blank = line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
             return if is_blank { Ok(()) } else { Err(wrong) };
         }
+        let taking = Taking::<true> { start, block, attributes: self.attributes };
+        taking.take(cells, &mut self.time_format, rows)?;
+        rows.cells.extend_from_slice(cells);
         if *keeps_rest {
             rows.rest.extend_from_slice(scanner.rest());
-        }
-        let taken = self.take(start, block, rows, first);
-        if taken.is_err() {
-            rows.cells.truncate(first);
-            rows.rest.truncate(rows.rest_ends.last().map_or(0, |end| *end as usize));
-        } else {
             rows.rest_ends.push(rows.rest.len() as u32);
         }
-        taken
+        Ok(())
     }
 
     fn read_records(&mut self, block: &[u8], part: Extent, rows: &mut Rows) -> (usize, Until) {
@@ -207,7 +213,7 @@ impl Reader {
         part: Extent,
         rows: &mut Rows,
     ) -> (Option<usize>, Result<(), (Problem, usize)>) {
-        let Scan::Csv { scanner, width, columns, cells } = &mut self.scan else {
+        let Scan::Csv { scanner, width, columns, cells, found } = &mut self.scan else {
             return (None, Ok(()));
         };
         let end = match scanner.scan(text, part.last, self.max_line, cells) {
@@ -225,12 +231,13 @@ impl Reader {
             let column = cells.last().map_or(0, |cell| cell.start as usize);
             return (Some(end), Err((Problem::WrongColumns, column)));
         }
-        let first = rows.cells.len();
         let absent = Cell::default();
-        rows.cells.extend(columns.iter().map(|column| column.map_or(absent, |at| cells[at])));
-        let taken = self.take(start, block, rows, first);
-        if taken.is_err() {
-            rows.cells.truncate(first);
+        found.clear();
+        found.extend(columns.iter().map(|column| column.map_or(absent, |at| cells[at])));
+        let taking = Taking::<false> { start, block, attributes: self.attributes };
+        let taken = taking.take(found, &mut self.time_format, rows);
+        if taken.is_ok() {
+            rows.cells.extend_from_slice(found);
         }
         (Some(end), taken)
     }
@@ -238,79 +245,72 @@ impl Reader {
     fn note(&mut self, problem: Problem, column: usize) {
         self.troubles.push(Trouble { line: self.lines, problem, column: column as u64 + 1 });
     }
+}
 
-    /// Takes what the gate needs from the cells of a record, the last in `rows`.
+/// A record whose values are taken for the gate.
+struct Taking<'a, const JSON: bool> {
+    start: usize,
+    block: &'a [u8],
+    attributes: usize,
+}
+
+impl<const JSON: bool> Taking<'_, JSON> {
+    /// Takes all or nothing.
     #[inline(always)]
     fn take(
-        &mut self,
-        start: usize,
-        block: &[u8],
+        &self,
+        cells: &[Cell],
+        format: &mut Option<TimeFormat>,
         rows: &mut Rows,
-        first: usize,
     ) -> Result<(), (Problem, usize)> {
-        let Rows { cells, times, users, attributes, starts, decoded, scratch, .. } = rows;
-        let is_json = matches!(self.scan, Scan::Json(..));
-        let cells = &cells[first..];
-        let mut taking = Taking { is_json, start, block, decoded, scratch };
-        let time = taking.time(&cells[TIME], &mut self.time_format)?;
-        let user = taking.spot(&cells[USER])?;
-        if matches!(user, Spot::Bool(_))
-            || matches!(user, Spot::Float(number) if number.fract() != 0.0)
-        {
-            return Err((Problem::WrongType, cells[USER].start as usize));
-        }
         let found = &cells[ATTRIBUTES..ATTRIBUTES + self.attributes];
         if cells[USER].kind == Kind::Absent || found.iter().all(|cell| cell.kind == Kind::Absent) {
             return Err((Problem::MissingField, 0));
         }
+        let time = self.time(&cells[TIME], format, &mut rows.scratch)?;
+        let user = self.spot(&cells[USER], &mut rows.decoded)?;
+        if !is_user(user) {
+            return Err((Problem::WrongType, cells[USER].start as usize));
+        }
         for (number, cell) in found.iter().enumerate() {
-            match taking.spot(cell) {
-                Ok(spot) => attributes[number].push(spot),
+            match self.spot(cell, &mut rows.decoded) {
+                Ok(spot) => rows.attributes[number].push(spot),
                 Err(wrong) => {
-                    attributes[..number].iter_mut().for_each(|column| _ = column.pop());
+                    rows.attributes[..number].iter_mut().for_each(|column| _ = column.pop());
                     return Err(wrong);
                 }
             }
         }
-        times.push(time);
-        users.push(user);
-        starts.push(start as u32);
+        rows.times.push(time);
+        rows.users.push(user);
+        rows.starts.push(self.start as u32);
         Ok(())
     }
-}
 
-/// A record whose values are taken.
-struct Taking<'a> {
-    is_json: bool,
-    start: usize,
-    block: &'a [u8],
-    decoded: &'a mut Vec<u8>,
-    scratch: &'a mut Vec<u8>,
-}
-
-impl Taking<'_> {
-    /// The text of a cell without its quotes, as it stands.
+    /// Where the text of a cell lies, without its quotes.
     #[inline(always)]
     fn inside(&self, cell: &Cell) -> (usize, usize) {
-        let quote =
-            usize::from(self.is_json && matches!(cell.kind, Kind::Text | Kind::EscapedText));
-        (self.start + cell.start as usize + quote, self.start + cell.end as usize - quote)
+        let is_text = matches!(cell.kind, Kind::Text | Kind::EscapedText);
+        let quote = usize::from(JSON && is_text);
+        let (start, end) = (cell.start as usize, cell.end as usize);
+        (self.start.wrapping_add(start + quote), self.start.wrapping_add(end).wrapping_sub(quote))
     }
 
     #[inline(always)]
     fn time(
-        &mut self,
+        &self,
         cell: &Cell,
         format: &mut Option<TimeFormat>,
+        scratch: &mut Vec<u8>,
     ) -> Result<i64, (Problem, usize)> {
         let column = cell.start as usize;
         let (start, end) = self.inside(cell);
         let text = match cell.kind {
             Kind::Text | Kind::Integer | Kind::Number => &self.block[start..end],
             Kind::EscapedText => {
-                self.scratch.clear();
-                decode(self.is_json, &self.block[start..end], self.scratch);
-                &self.scratch[..]
+                scratch.clear();
+                decode(JSON, &self.block[start..end], scratch);
+                &scratch[..]
             }
             Kind::Absent => return Err((Problem::MissingField, 0)),
             Kind::Null => return Ok(i64::MIN),
@@ -324,14 +324,14 @@ impl Taking<'_> {
     }
 
     #[inline(always)]
-    fn spot(&mut self, cell: &Cell) -> Result<Spot, (Problem, usize)> {
+    fn spot(&self, cell: &Cell, decoded: &mut Vec<u8>) -> Result<Spot, (Problem, usize)> {
         let (start, end) = self.inside(cell);
         Ok(match cell.kind {
             Kind::Text => Spot::Text(start as u32, end as u32),
             Kind::EscapedText => {
-                let first = self.decoded.len() as u32;
-                decode(self.is_json, &self.block[start..end], self.decoded);
-                Spot::Decoded(first, self.decoded.len() as u32)
+                let first = decoded.len() as u32;
+                decode(JSON, &self.block[start..end], decoded);
+                Spot::Decoded(first, decoded.len() as u32)
             }
             Kind::Integer | Kind::Number => {
                 number(cell.kind, &self.block[start..end], start as u32)
@@ -341,6 +341,15 @@ impl Taking<'_> {
             Kind::Null | Kind::Absent => Spot::Missing,
             Kind::Object | Kind::Array => return Err((Problem::WrongType, cell.start as usize)),
         })
+    }
+}
+
+/// No truth value is anybody's id, and no number with a fraction.
+fn is_user(user: Spot) -> bool {
+    match user {
+        Spot::Bool(_) => false,
+        Spot::Float(number) => number.fract() == 0.0,
+        _ => true,
     }
 }
 
