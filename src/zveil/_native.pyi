@@ -7,7 +7,17 @@ from typing_extensions import disjoint_base
 
 from zveil.times import Instant
 
-__all__ = ["MOST_LEVELS", "Gate", "Saved", "SnapshotError", "__version__", "open_snapshot"]
+__all__ = [
+    "MOST_LEVELS",
+    "Gate",
+    "Saved",
+    "SnapshotError",
+    "__version__",
+    "open_snapshot",
+    "parse_time",
+    "scan_csv",
+    "scan_json",
+]
 
 __version__: str
 MOST_LEVELS: int
@@ -108,3 +118,24 @@ class Saved:
 
 def open_snapshot(path: str | PathLike[str], key: bytes, threads: int) -> Saved:
     """Read a snapshot and check all of it."""
+
+def scan_json(line: bytes, paths: list[list[str]]) -> list[tuple[str, bytes]]:
+    """Find the values at paths of keys in one line of JSON.
+
+    Each is its kind ("absent", "null", "text", "integer", "number", "true", "false", "object" or
+    "array") and its bytes: decoded if it is text, as they stand otherwise. Raises ValueError with
+    the name of what is wrong, such as "cut-off" or "duplicate-key".
+    """
+
+def scan_csv(data: bytes, delimiter: str) -> list[list[str]]:
+    """Give the fields of all records, empty lines left out.
+
+    Raises ValueError with the name of what is wrong with the first bad record.
+    """
+
+def parse_time(text: bytes, format: str) -> int:  # noqa: A002  # what it is called everywhere
+    """Read a time as nanoseconds since 1970 UTC, in the format "s", "ms", "us", "ns" or "iso".
+
+    Digits past a nanosecond are cut off towards the past. Raises ValueError ("time") if the text
+    is no such time, or lies outside of the years 1677 to 2262.
+    """

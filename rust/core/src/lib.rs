@@ -35,3 +35,7 @@ pub use error::{Error, SnapshotError};
 pub use gate::{Gate, Stats};
 pub use key::Secret;
 pub use settings::{LARGEST_Z, MOST_LEVELS, MOST_THREADS, Rule, Settings};
+
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use snapshot::read_plain;

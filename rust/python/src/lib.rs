@@ -3,6 +3,7 @@
 mod columns;
 mod failure;
 mod gate;
+mod scan;
 mod times;
 mod values;
 
@@ -13,6 +14,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gate::Gate>()?;
     module.add_class::<gate::Saved>()?;
     module.add_function(wrap_pyfunction!(gate::open_snapshot, module)?)?;
+    module.add_function(wrap_pyfunction!(scan::scan_json, module)?)?;
+    module.add_function(wrap_pyfunction!(scan::scan_csv, module)?)?;
+    module.add_function(wrap_pyfunction!(scan::parse_time, module)?)?;
     module.add("SnapshotError", module.py().get_type::<failure::SnapshotError>())?;
     module.add("MOST_LEVELS", zveil_core::MOST_LEVELS)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
