@@ -17,9 +17,12 @@ __all__ = [
     "__version__",
     "field_path",
     "open_snapshot",
+    "parse_time",
     "parse_times",
     "problem_sentence",
     "pseudonyms",
+    "scan_csv",
+    "scan_json",
 ]
 
 __version__: str
@@ -211,3 +214,24 @@ def parse_times(times: Any, stated: str | None) -> tuple[str | None, bytes, int]
 
 def pseudonyms(users: Any, key: bytes) -> _Buffers:
     """Make pseudonyms of a column of users, under a key of 32 bytes."""
+
+def scan_json(line: bytes, paths: list[list[str]]) -> list[tuple[str, bytes]]:
+    """Find the values at paths of keys in one line of JSON.
+
+    Each is its kind ("absent", "null", "text", "integer", "number", "true", "false", "object" or
+    "array") and its bytes: decoded if it is text, as they stand otherwise. Raises ValueError with
+    the name of what is wrong, such as "cut-off" or "duplicate-key".
+    """
+
+def scan_csv(data: bytes, delimiter: str) -> list[list[str]]:
+    """Give the fields of all records, empty lines left out.
+
+    Raises ValueError with the name of what is wrong with the first bad record.
+    """
+
+def parse_time(text: bytes, format: str) -> int:  # noqa: A002  # what it is called everywhere
+    """Read a time as nanoseconds since 1970 UTC, in the format "s", "ms", "us", "ns" or "iso".
+
+    Digits past a nanosecond are cut off towards the past. Raises ValueError ("time") if the text
+    is no such time, or lies outside of the years 1677 to 2262.
+    """

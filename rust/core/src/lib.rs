@@ -39,3 +39,7 @@ pub use gate::{Gate, Stats};
 pub use pseudonym::Pseudonyms;
 pub use secret::Secret;
 pub use settings::{LARGEST_Z, MOST_LEVELS, MOST_THREADS, Rule, Settings};
+
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use snapshot::read_plain;

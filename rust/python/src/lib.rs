@@ -3,6 +3,7 @@
 mod columns;
 mod failure;
 mod gate;
+mod scan;
 mod text;
 mod times;
 mod values;
@@ -19,6 +20,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(text::parse_times, module)?)?;
     module.add_function(wrap_pyfunction!(text::problem_sentence, module)?)?;
     module.add_function(wrap_pyfunction!(text::pseudonyms, module)?)?;
+    module.add_function(wrap_pyfunction!(scan::scan_json, module)?)?;
+    module.add_function(wrap_pyfunction!(scan::scan_csv, module)?)?;
+    module.add_function(wrap_pyfunction!(scan::parse_time, module)?)?;
     module.add("SnapshotError", module.py().get_type::<failure::SnapshotError>())?;
     module.add("MOST_LEVELS", zveil_core::MOST_LEVELS)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

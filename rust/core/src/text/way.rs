@@ -165,7 +165,7 @@ impl Way {
             })
         };
         outcome?;
-        if self.carry.len() > self.plan.max_line {
+        if self.carry.len() > self.plan.max_line.saturating_add(1) {
             self.drop_long_line();
         }
         if last || self.stopped {

@@ -84,6 +84,11 @@ fn a_bad_record_costs_one_line() {
         let (found, _) = step(data.as_bytes(), true, 10);
         assert_eq!(found, CsvStep::Record { end: data.len() }, "{data:?}");
     }
+    // A long record is given up before its end has come, if there is a line to go on with.
+    for (data, resume) in [("0123456789ABCDEF\nx", 17), ("\"a\n3456789ABCDEF", 3)] {
+        let (found, _) = step(data.as_bytes(), false, 10);
+        assert_eq!(found, CsvStep::Bad { problem: Problem::TooLong, at: 10, resume }, "{data:?}");
+    }
     // Until a line break comes nobody can say where to go on.
     for data in ["a,\"b\"c", "0123456789ABCDEF", "a\0b"] {
         assert_eq!(step(data.as_bytes(), false, 10).0, CsvStep::Incomplete, "{data:?}");
