@@ -240,7 +240,7 @@ class TestPipes:
 
     def test_an_interrupt_passes(self) -> None:
         program = (
-            "from zveil.io import *; import sys\n"
+            "from zveil.io import *; from zveil.io.columnar import *; import sys\n"
             "try:\n    source = BatchSource(find([], Format.ARROW)[0])\n"
             "    print(source.schema.names, flush=True)\n"
             "    next(source)\n"
@@ -338,7 +338,7 @@ class TestSinks:
     @pytest.mark.parametrize("form", [Format.PARQUET, Format.ARROW])
     def test_standard_output(self, tmp_path: Path, form: Format) -> None:
         program = (
-            "import pyarrow as pa; from zveil.io import *\n"
+            "import pyarrow as pa; from zveil.io import *; from zveil.io.columnar import *\n"
             f"batch = pa.record_batch({{'a': [1, 2]}})\n"
             f"with BatchSink(None, batch.schema, format=Format('{form}')) as sink:\n"
             "    sink.write(batch)\n"
@@ -399,7 +399,7 @@ class TestSinks:
 def test_memory_does_not_grow_with_a_parquet_file(tmp_path: Path) -> None:
     """Ten times the rows, in one row group: about the same memory."""
     program = (
-        "import sys, pyarrow as pa; from zveil.io import *\n"
+        "import sys, pyarrow as pa; from zveil.io import *; from zveil.io.columnar import *\n"
         "for batch in batches(find([sys.argv[1]])[0], ['user', 'time']): pass\n"
         "print(pa.default_memory_pool().max_memory())\n"
     )

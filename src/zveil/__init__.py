@@ -11,8 +11,21 @@ False
 True
 """
 
+from typing import TYPE_CHECKING, Any
+
 from zveil._native import SnapshotError, __version__
 from zveil.gate import Gate, Stats
-from zveil.table import anonymize
+
+if TYPE_CHECKING:
+    from zveil.table import anonymize
 
 __all__ = ["Gate", "SnapshotError", "Stats", "__version__", "anonymize"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs NumPy and Arrow when it is asked for: they take most of the start."""
+    if name == "anonymize":
+        from zveil.table import anonymize
+
+        return anonymize
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

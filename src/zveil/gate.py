@@ -1,18 +1,22 @@
 """The gate: one decision for each observation, at the moment it arrives."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeVar, cast, overload
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
 
 from zveil import _native
-from zveil.columns import Columns, aligned
 from zveil.durations import Duration, Size, duration_ns, size_bytes
 from zveil.times import TimeUnit, unit_ns
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from zveil.columns import Columns
 
 Event = TypeVar("Event")
 Rule = Literal["fall-through", "fixed", "authors"]
@@ -171,6 +175,10 @@ class Gate(_native.Gate):
         >>> gate.observe_many([0, 60, 61], ["ada", "bob", None], ["example.org"] * 3).tolist()
         [False, True, False]
         """
+        import numpy as np
+
+        from zveil.columns import aligned
+
         unit = None if time_unit is None else unit_ns(time_unit)
         masks = [
             np.frombuffer(self._observe_arrays(first, second, third, unit), dtype=np.bool_)
@@ -204,6 +212,10 @@ class Gate(_native.Gate):
         >>> gate.observe_levels_many([0, 1], ["ada", "bob"], [sites, pages]).tolist()
         [-1, 0]
         """
+        import numpy as np
+
+        from zveil.columns import aligned
+
         unit = None if time_unit is None else unit_ns(time_unit)
         columns = list(levels)
         names = [f"levels[{number}]" for number in range(len(columns))]

@@ -1,31 +1,27 @@
 """One stream on its way: files or a pipe in, what is safe out, decided as it arrives."""
 
+from __future__ import annotations
+
 import difflib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from zveil._native import problem_sentence
-from zveil.act import ColumnsAct, TextAct
+from zveil.act.text import TextAct
 from zveil.durations import duration_ns
-from zveil.io import (
-    BatchSink,
-    BatchSource,
-    ByteSink,
-    ByteSource,
-    Format,
-    Input,
-    SourceError,
-    of_path,
-    to_csv,
-    to_ndjson,
-)
+from zveil.io import ByteSink, ByteSource, Format, Input, SourceError, of_path
 from zveil.policy import Policy
 from zveil.summary import Summary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from zveil.act.columns import ColumnsAct
+    from zveil.io.columnar import BatchSink, BatchSource
 
 Watch = Callable[["Run"], None]
 
@@ -292,6 +288,8 @@ class Run:
         else:
             batches = act.batches(data, last=not data)
             if self._sink is None and (batches or not data):
+                from zveil.io.columnar import BatchSink
+
                 self._sink = BatchSink(
                     self._output, act.schema, format=self._to, inputs=self.inputs
                 )
@@ -320,6 +318,8 @@ class Run:
 
     def _batches(self, source: ByteSource) -> BatchSource:
         """Open it so that only what leaves is read, where it can be opened twice."""
+        from zveil.io.columnar import BatchSource
+
         if source.input.size is None:
             return BatchSource(source)
         with BatchSource(source.input) as whole, self._named(source.input):
@@ -327,6 +327,8 @@ class Run:
         return BatchSource(source.input, act.fields)
 
     def _columns_act(self, source: BatchSource) -> ColumnsAct:
+        from zveil.act.columns import ColumnsAct
+
         if isinstance(self._act, ColumnsAct):
             self._act.check(source.schema)
             return self._act
@@ -339,13 +341,17 @@ class Run:
         if to.is_text:
             self._sink = ByteSink(self._output, inputs=self.inputs)
             if to is not Format.NDJSON:
-                self._write_columns(self._sink, pa.RecordBatch.from_pylist([], schema=act.schema))
+                self._write_columns(self._sink, act.nothing())
         else:
+            from zveil.io.columnar import BatchSink
+
             self._sink = BatchSink(self._output, act.schema, format=to, inputs=self.inputs)
         return act
 
     def _write_columns(self, sink: ByteSink | BatchSink, batch: pa.RecordBatch) -> None:
-        if isinstance(sink, BatchSink):
+        from zveil.io.columnar import to_csv, to_ndjson
+
+        if not isinstance(sink, ByteSink):
             sink.write(batch)
         elif self._to is Format.NDJSON:
             sink.write(to_ndjson(batch))

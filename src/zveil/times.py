@@ -1,12 +1,15 @@
 """Units of time, and single times that are not plain numbers."""
 
-from datetime import UTC, date, datetime, timedelta
-from typing import Literal, SupportsIndex, TypeAlias
+from __future__ import annotations
 
-import numpy as np
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
 
 TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
-Instant: TypeAlias = int | float | datetime | date | np.datetime64 | np.number | None
+Instant: TypeAlias = "int | float | datetime | date | np.datetime64 | np.number | None"
 """A number in the gate's time unit, or a date; without a time zone it is UTC."""
 
 UNITS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -35,6 +38,8 @@ def nanoseconds(instant: object) -> int | float | tuple[int | None]:
     >>> nanoseconds(datetime(1970, 1, 2))
     (86400000000000,)
     """
+    import numpy as np
+
     if isinstance(instant, np.datetime64):
         return (_from_numpy(instant),)
     if isinstance(instant, datetime):
@@ -56,6 +61,8 @@ def nanoseconds(instant: object) -> int | float | tuple[int | None]:
 
 
 def _from_numpy(instant: np.datetime64) -> int | None:
+    import numpy as np
+
     if np.isnat(instant):
         return None
     unit, count = np.datetime_data(instant.dtype)

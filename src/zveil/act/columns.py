@@ -65,6 +65,10 @@ class ColumnsAct:
             if schema.names.count(name) != 1:
                 raise LookupError(name, schema.names)
 
+    def nothing(self) -> pa.RecordBatch:
+        """Give a batch without rows, for the names of its columns."""
+        return pa.RecordBatch.from_pylist([], schema=self.schema)
+
     def act(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Decide the rows of a batch, and give those that leave."""
         columns = [batch.column(name) for name in self.fields]

@@ -1,17 +1,19 @@
 """Records of text: scanned, decided and written natively, no Python object for any of them."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from zveil._native import TextWay
 from zveil.gate import Gate
 from zveil.io.formats import Format
 from zveil.policy import Policy
 
-_DELIMITERS = {Format.CSV: ",", Format.TSV: "\t"}
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-TIME = pa.timestamp("ns", tz="UTC")
+_DELIMITERS = {Format.CSV: ",", Format.TSV: "\t"}
 
 
 class TextAct:
@@ -82,6 +84,8 @@ class TextAct:
 
     def batches(self, data: bytes, *, last: bool) -> list[pa.RecordBatch]:
         """Decide what is complete by now; the records that leave, as columns of text."""
+        import pyarrow as pa
+
         return [
             pa.record_batch(
                 [_array(column, number) for number, column in enumerate(part)], schema=self.schema
@@ -92,8 +96,10 @@ class TextAct:
     @property
     def schema(self) -> pa.Schema:
         """The columns of `batches`: text knows no types, except that the time is one."""
+        import pyarrow as pa
+
         names = self.way.fields
-        return pa.schema([(names[0], TIME), *((name, pa.large_string()) for name in names[1:])])
+        return pa.schema([(names[0], _time()), *((name, pa.large_string()) for name in names[1:])])
 
 
 def _spoken(text: Format) -> str:
@@ -101,8 +107,16 @@ def _spoken(text: Format) -> str:
 
 
 def _array(column: tuple[int, bytes, bytes, bytes], number: int) -> pa.Array:
+    import pyarrow as pa
+
     count, present, ends, data = column
     if number > 0:
         buffers = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_string(), count, buffers)
-    return pa.Array.from_buffers(TIME, count, [pa.py_buffer(present), pa.py_buffer(data)])
+    return pa.Array.from_buffers(_time(), count, [pa.py_buffer(present), pa.py_buffer(data)])
+
+
+def _time() -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.timestamp("ns", tz="UTC")

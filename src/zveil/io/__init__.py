@@ -1,13 +1,10 @@
-"""Where events come from and go to: files and pipes, as bytes or as columns."""
+"""Where events come from and go to: files and pipes, as bytes; as columns in `io.columnar`."""
 
-from zveil.io.columnar import BatchSink, BatchSource, batches, schema, to_csv, to_ndjson
 from zveil.io.formats import Compression, Format, of_path, sniff
 from zveil.io.sinks import ByteSink, SinkClosed, SinkError
 from zveil.io.sources import ByteSource, Input, SourceError, find
 
 __all__ = [
-    "BatchSink",
-    "BatchSource",
     "ByteSink",
     "ByteSource",
     "Compression",
@@ -16,11 +13,7 @@ __all__ = [
     "SinkClosed",
     "SinkError",
     "SourceError",
-    "batches",
     "find",
     "of_path",
-    "schema",
     "sniff",
-    "to_csv",
-    "to_ndjson",
 ]

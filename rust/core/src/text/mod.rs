@@ -12,6 +12,7 @@ mod block;
 mod cell;
 mod csv;
 mod json;
+mod pen;
 mod plan;
 mod problem;
 mod read;

@@ -1,6 +1,7 @@
 //! What is taken from a record and what leaves of it.
 
 use super::json::quote_json;
+use super::pen::Piece;
 use super::time::TimeFormat;
 
 /// How records are written.
@@ -75,20 +76,20 @@ pub fn path(name: &str) -> Vec<String> {
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
     /// The text before each value, and the field whose value it is.
-    pub(crate) values: Vec<(Vec<u8>, usize)>,
+    pub(crate) values: Vec<(Piece, usize)>,
     /// The text behind the last value, but for the record's own closing brace.
-    pub(crate) end: Vec<u8>,
+    pub(crate) end: Piece,
 }
 
 impl Template {
     pub(crate) fn new(paths: &[Vec<String>]) -> Self {
-        let mut template = Self { values: Vec::new(), end: Vec::new() };
+        let mut template = Self { values: Vec::new(), end: Piece::new(Vec::new()) };
         let fields: Vec<_> = paths.iter().map(Vec::as_slice).enumerate().collect();
         let mut text = Vec::new();
         template.object(&fields, &mut text);
         // The last brace is written behind what is kept beside the fields.
         text.pop();
-        template.end = text;
+        template.end = Piece::new(text);
         template
     }
 
@@ -107,7 +108,7 @@ impl Template {
             quote_json(name.as_bytes(), text);
             text.push(b':');
             if below.is_empty() {
-                self.values.push((std::mem::take(text), *field));
+                self.values.push((Piece::new(std::mem::take(text)), *field));
                 continue;
             }
             let inside: Vec<_> = fields
@@ -140,10 +141,10 @@ mod tests {
         let template = Template::new(&paths);
         let mut record = Vec::new();
         for (text, field) in &template.values {
-            record.extend_from_slice(text);
+            record.extend_from_slice(text.text());
             record.push(b'0' + *field as u8);
         }
-        record.extend_from_slice(&template.end);
+        record.extend_from_slice(template.end.text());
         let wanted = r#"{"ts":0,"user":{"id":1,"country":3},"page":{"host":2},"a\"b":4"#;
         assert_eq!(String::from_utf8(record).unwrap(), wanted);
     }

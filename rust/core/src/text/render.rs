@@ -3,11 +3,12 @@
 use super::cell::{Cell, Kind};
 use super::csv::quote_csv;
 use super::json::quote_json;
+use super::pen::put_start;
 use super::plan::{ATTRIBUTES, Output, Plan, TIME, Template, TextFormat, USER, Veiled, path};
 use super::read::decode;
 use super::rows::{Rows, value};
 use crate::batch::VEILED;
-use crate::pseudonym::Pseudonyms;
+use crate::pseudonym::{LENGTH, Pseudonyms};
 
 /// Writes records of one stream.
 #[derive(Clone)]
@@ -137,15 +138,15 @@ impl Record<'_> {
     #[inline(always)]
     fn json(&mut self, cells: &[Cell], shown: impl Fn(usize) -> bool, out: &mut Vec<u8>) {
         for (before, field) in &self.of.template.values {
-            out.extend_from_slice(before);
+            before.put(out);
             if !shown(*field) {
                 out.extend_from_slice(b"null");
             } else if *field == USER && self.of.pseudonyms.is_some() {
                 match self.pseudonym() {
                     Some(letters) => {
-                        out.push(b'"');
-                        out.extend_from_slice(&letters);
-                        out.push(b'"');
+                        let mut quoted = [b'"'; 32];
+                        quoted[1..=LENGTH].copy_from_slice(&letters);
+                        put_start(out, &quoted, LENGTH + 2);
                     }
                     None => out.extend_from_slice(b"null"),
                 }
@@ -153,7 +154,7 @@ impl Record<'_> {
                 self.json_value(&cells[*field], *field == TIME, out);
             }
         }
-        out.extend_from_slice(&self.of.template.end);
+        self.of.template.end.put(out);
         for (key, value) in self.rows.rest_of(self.row) {
             if out.last() != Some(&b'{') {
                 out.push(b',');
@@ -167,10 +168,12 @@ impl Record<'_> {
 
     #[inline(always)]
     fn json_value(&mut self, cell: &Cell, is_time: bool, out: &mut Vec<u8>) {
+        if self.of.input == TextFormat::Ndjson && cell.kind != Kind::Absent {
+            return Rows::put(out, self.block, self.start, cell);
+        }
         let raw = Rows::raw(self.block, self.start, cell);
         match cell.kind {
             Kind::Absent | Kind::Null => out.extend_from_slice(b"null"),
-            _ if self.of.input == TextFormat::Ndjson => out.extend_from_slice(raw),
             // CSV knows no types; of a time it is known that it is a number, or that it is not.
             Kind::Text if is_time && is_json_number(raw) => out.extend_from_slice(raw),
             Kind::Text => quote_json(raw, out),
@@ -198,9 +201,9 @@ impl Record<'_> {
                 continue;
             }
             if field == USER && self.of.pseudonyms.is_some() {
-                out.extend_from_slice(self.pseudonym().as_ref().map_or(&[], |letters| letters));
+                out.extend(self.pseudonym().iter().flatten());
             } else if same && !cell.quoted {
-                out.extend_from_slice(Rows::raw(self.block, self.start, cell));
+                Rows::put(out, self.block, self.start, cell);
             } else if let Some(text) = self.text(cell) {
                 let text = text.to_vec();
                 quote_csv(&text, delimiter, out);
@@ -253,7 +256,7 @@ impl Record<'_> {
         }
     }
 
-    fn pseudonym(&self) -> Option<[u8; crate::pseudonym::LENGTH]> {
+    fn pseudonym(&self) -> Option<[u8; LENGTH]> {
         let user = value(self.rows.users[self.row], self.block, &self.rows.decoded)?;
         self.of.pseudonyms.as_ref()?.of(user)
     }

@@ -1,6 +1,7 @@
 //! Records that were scanned, waiting to be decided and written.
 
 use super::cell::{Cell, Kind};
+use super::pen::put_from;
 use crate::column::{Column, Value};
 
 /// A value as the gate takes it: a place in the text, or the value itself.
@@ -64,6 +65,15 @@ impl Rows {
         let Some(end) = self.rest_ends.get(row) else { return &[] };
         let start = if row == 0 { 0 } else { self.rest_ends[row - 1] };
         &self.rest[start as usize..*end as usize]
+    }
+
+    /// Appends the text of a cell.
+    #[inline(always)]
+    pub(crate) fn put(out: &mut Vec<u8>, block: &[u8], start: u32, cell: &Cell) {
+        let start = start as usize;
+        let (from, to) =
+            (start.wrapping_add(cell.start as usize), start.wrapping_add(cell.end as usize));
+        put_from(out, block, from, to);
     }
 
     /// The text of a cell of a record that begins at `start`.
