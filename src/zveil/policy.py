@@ -122,11 +122,15 @@ class Policy:
     def fields(self) -> tuple[str, ...]:
         """The fields that leave, in this order: time, user, attributes, then what is kept."""
         named = (self.time, self.user, *self.attributes)
-        kept = [name for name in dict.fromkeys(self.keep) if name != EVERYTHING]
+        kept = [name for name in self.keep if name != EVERYTHING]
+        # By path: a name may be spelled in several ways.
+        paths = {tuple(field_path(name)): name for name in reversed((*named, *kept))}
         # A field inside another that is kept leaves with it.
-        paths = {tuple(field_path(name)) for name in kept}
-        alone = [name for name in kept if not _is_inside(tuple(field_path(name)), paths)]
-        return (*named, *(name for name in alone if name not in named))
+        return tuple(
+            name
+            for path, name in reversed(paths.items())
+            if not any(path[:length] in paths for length in range(1, len(path)))
+        )
 
     def gates(self, *, z: int | None = None, threads: int = 1) -> list[Gate]:
         """Make the gates: one for each attribute, each with a secret of its own.
@@ -164,7 +168,3 @@ def _below(path: Path, others: Iterable[Path]) -> Iterator[Path]:
     for other in others:
         if len(other) > len(path) and other[: len(path)] == path:
             yield other
-
-
-def _is_inside(path: Path, others: set[Path]) -> bool:
-    return any(path[:length] in others for length in range(1, len(path)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ _LINES_WITHOUT_FIELD = 10
 _HEAD = 1 << 16
 _NAMES_SHOWN = 40
 _SHOWN = 10
+_DATUM = re.compile(r"[-+]?[0-9][-+0-9.,:/ eTZ]*")
 
 
 class BadInputError(ValueError):
@@ -112,7 +114,7 @@ class Run:
         self._writes = not trial
         self._report = report
         self._reported = 0
-        self._held: list[tuple[int, str, int]] = []
+        self._held: list[tuple[str, int, str, int]] = []
         self._gates = [gate for z in self._zs for gate in policy.gates(z=z, threads=threads)]
         self._act: TextAct | ColumnsAct | None = None
         self._sink: ByteSink | BatchSink | None = None
@@ -181,10 +183,9 @@ class Run:
             found.time_format = self._act.time_format
             if self._act.bad_times:
                 found.bad = {"time": self._act.bad_times}
-                found.records -= self._act.bad_times
         if leaving:
             is_blank = self.policy.veiled == "blank"
-            found.left = found.records if is_blank else leaving[0]
+            found.left = found.records if is_blank else leaving[self._zs.index(self.policy.z)]
             found.rungs = [
                 replace(rung, records=left) for rung, left in zip(found.rungs, leaving, strict=True)
             ]
@@ -320,7 +321,7 @@ class Run:
         """Open it so that only what leaves is read, where it can be opened twice."""
         from zveil.io.columnar import BatchSource
 
-        if source.input.size is None:
+        if source.input.size is None or source.input.path is None:
             return BatchSource(source)
         with BatchSource(source.input) as whole, self._named(source.input):
             act = self._columns_act(whole)
@@ -362,14 +363,14 @@ class Run:
 
     def _tell(self, source: Input, act: TextAct) -> None:
         """Report bad lines: where they are and what is wrong, never what they hold."""
-        self._held += act.way.take_troubles()
-        if self._is_field_missing(act):
+        self._held += [(source.name, *trouble) for trouble in act.way.take_troubles()]
+        if self._is_field_missing(act) and not act.way.stopped:
             return  # perhaps in all: then one message says more
         troubles, self._held = self._held, []
-        for line, kind, column in troubles:
+        for name, line, kind, column in troubles:
             self._reported += 1
             if self._reported <= _SHOWN:
-                self._report(f"{source.name}:{line}:{column}: {problem_sentence(kind)}")
+                self._report(f"{name}:{line}:{column}: {problem_sentence(kind)}")
             elif self._reported == _SHOWN + 1:
                 self._report("further bad lines are only counted")
 
@@ -434,6 +435,11 @@ class Run:
             wanted, found = error.args
             if wanted in found:
                 raise FieldError(f"{source.name}: has the column {wanted!r} twice") from None
+            if self._format is not None and self._format.is_text and _is_data(found):
+                raise FieldError(
+                    f"{source.name}: there is no field {wanted!r}; the first line looks like data, "
+                    "and must be a header that names the columns"
+                ) from None
             raise FieldError(f"{source.name}: {_no_such(wanted, found)}") from None
 
 
@@ -447,7 +453,7 @@ def _names(head: bytes) -> list[str]:
             continue
         if isinstance(record, dict):
             _add_names(record, "", names)
-    return list(names)[:_NAMES_SHOWN]
+    return list(names)
 
 
 def _add_names(record: dict[str, object], above: str, names: dict[str, None]) -> None:
@@ -459,8 +465,15 @@ def _add_names(record: dict[str, object], above: str, names: dict[str, None]) ->
             names[name] = None
 
 
+def _is_data(header: Sequence[str]) -> bool:
+    """Whether a header holds what no name is, a number or a date: then it is not to be shown."""
+    return any(_DATUM.fullmatch(name) for name in header)
+
+
 def _no_such(wanted: str, found: Sequence[str]) -> str:
     close = difflib.get_close_matches(wanted, found, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    there = ", ".join(found) or "none"
+    there = ", ".join(found[:_NAMES_SHOWN]) or "none"
+    if len(found) > _NAMES_SHOWN:
+        there += f", and {len(found) - _NAMES_SHOWN:,} more"
     return f"there is no field {wanted!r}.{hint} The fields there are: {there}"

@@ -93,11 +93,11 @@ class Summary:
         return sum(self.bad.values())
 
     def take(self, attributes: Sequence[str], gates: Sequence[Gate], zs: Sequence[int]) -> None:
-        """Read outcomes off the gates: the first set is the run's, each behind it is a trial's."""
+        """Read outcomes off the gates: those of this z, and what each z of a trial releases."""
         count = len(attributes)
-        self.outcomes = [
-            Outcome.of(name, gate) for name, gate in zip(attributes, gates[:count], strict=True)
-        ]
+        first = zs.index(self.z) * count
+        own = gates[first : first + count]
+        self.outcomes = [Outcome.of(name, gate) for name, gate in zip(attributes, own, strict=True)]
         self.state_bytes = sum(gate.stats().bytes for gate in gates)
         self.rungs = [
             Rung(z=z, released=released, records=0)

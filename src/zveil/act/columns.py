@@ -1,7 +1,7 @@
 """Record batches: decided column by column."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,8 @@ from zveil.policy import Policy
 from zveil.times import TimeUnit
 
 Mask = NDArray[np.bool_]
+
+_NO_TIME = -(2**63)
 
 _SECONDS_BELOW = 10**11
 _UNITS: tuple[tuple[int, TimeUnit], ...] = (
@@ -71,8 +73,8 @@ class ColumnsAct:
 
     def act(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Decide the rows of a batch, and give those that leave."""
+        batch, times = self._timed(batch)
         columns = [batch.column(name) for name in self.fields]
-        times = self._times(columns[0])
         users = columns[1]
         count = len(self._policy.attributes)
         values = columns[2 : 2 + count]
@@ -97,24 +99,33 @@ class ColumnsAct:
         leaves = np.logical_or.reduce(masks)
         return left if leaves.all() else left.filter(pa.array(leaves))
 
-    def _times(self, column: pa.Array) -> pa.Array:
-        """Give times as the gate takes them, and note what numbers mean."""
+    def _timed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+        """Give the rows whose time can be read, and their times as the gate takes them."""
         self._unit = None
+        column = batch.column(self.fields[0])
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
         kind = column.type
-        if pa.types.is_dictionary(kind):
-            return self._times(column.dictionary_decode())
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
             self.time_format, nanoseconds, bad = parse_times(column, self.time_format)
-            self.bad_times += bad
             self._unit = "ns"
-            return pa.Array.from_buffers(pa.int64(), len(column), [None, pa.py_buffer(nanoseconds)])
+            times = pa.Array.from_buffers(
+                pa.int64(), len(column), [None, pa.py_buffer(nanoseconds)]
+            )
+            if not bad:
+                return batch, times
+            self.bad_times += bad
+            is_there = pc.greater(pc.binary_length(column.cast(pa.large_string())), 0)
+            is_bad = pc.and_(pc.equal(times, _NO_TIME), pc.fill_null(is_there, False))
+            good = pc.invert(is_bad)
+            return batch.filter(good), times.filter(good)
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             if self.time_format is None:
                 self.time_format = _unit_of(column)
             if self.time_format == "iso":
                 raise ValueError("time-format: iso was stated, but the times are numbers")
             self._unit = cast(TimeUnit, self.time_format or "s")
-        return column
+        return batch, column
 
     def _pseudonyms(self, users: pa.Array) -> pa.Array:
         if pa.types.is_dictionary(users.type):
@@ -125,9 +136,11 @@ class ColumnsAct:
 
 
 def _unit_of(column: pa.Array) -> TimeUnit | None:
-    """Tell what numbers are by their size: 10 digits are seconds, 13 milliseconds, and so on."""
-    known = pc.drop_null(column)
+    """Tell what most numbers are by their size: 10 digits are seconds, 13 milliseconds, etc."""
+    known = np.abs(pc.drop_null(column).to_numpy(zero_copy_only=False).astype(np.float64))
+    known = known[np.isfinite(known)]
     if len(known) == 0:
         return None
-    middle = abs(cast(Any, known[len(known) // 2]).as_py())
-    return next((unit for below, unit in _UNITS if middle < below), "ns")
+    places = np.searchsorted([below for below, _ in _UNITS], known, side="right")
+    most = int(np.argmax(np.bincount(places)))
+    return _UNITS[most][1] if most < len(_UNITS) else "ns"

@@ -334,7 +334,13 @@ impl<const JSON: bool> Taking<'_, JSON> {
                 Spot::Decoded(first, decoded.len() as u32)
             }
             Kind::Integer | Kind::Number => {
-                number(cell.kind, &self.block[start..end], start as u32)
+                match number(cell.kind, &self.block[start..end], start as u32) {
+                    // Past what a float holds all numbers would be one value.
+                    Spot::Float(number) if !number.is_finite() => {
+                        return Err((Problem::WrongType, cell.start as usize));
+                    }
+                    spot => spot,
+                }
             }
             Kind::True => Spot::Bool(true),
             Kind::False => Spot::Bool(false),

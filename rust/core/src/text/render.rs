@@ -6,9 +6,10 @@ use super::json::quote_json;
 use super::pen::put_start;
 use super::plan::{ATTRIBUTES, Output, Plan, TIME, Template, TextFormat, USER, Veiled, path};
 use super::read::decode;
-use super::rows::{Rows, value};
+use super::rows::{Rows, Spot, value};
 use crate::batch::VEILED;
 use crate::pseudonym::{LENGTH, Pseudonyms};
+use std::io::Write;
 
 /// Writes records of one stream.
 #[derive(Clone)]
@@ -150,6 +151,8 @@ impl Record<'_> {
                     }
                     None => out.extend_from_slice(b"null"),
                 }
+            } else if let Some(spot) = self.respelled(*field) {
+                self.write_spot(spot, true, out);
             } else {
                 self.json_value(&cells[*field], *field == TIME, out);
             }
@@ -202,8 +205,14 @@ impl Record<'_> {
             }
             if field == USER && self.of.pseudonyms.is_some() {
                 out.extend(self.pseudonym().iter().flatten());
-            } else if same && !cell.quoted {
+            } else if same && !cell.quoted && !self.holds_return(cell) {
                 Rows::put(out, self.block, self.start, cell);
+            } else if let Some(spot) = self.respelled(field) {
+                self.scratch.clear();
+                let mut text = std::mem::take(self.scratch);
+                self.write_spot(spot, false, &mut text);
+                quote_csv(&text, delimiter, out);
+                *self.scratch = text;
             } else if let Some(text) = self.text(cell) {
                 let text = text.to_vec();
                 quote_csv(&text, delimiter, out);
@@ -230,6 +239,9 @@ impl Record<'_> {
                 let time = self.rows.times[self.row];
                 column.bytes.extend_from_slice(&time.to_le_bytes());
                 time != i64::MIN
+            } else if let Some(spot) = self.respelled(field) {
+                self.write_spot(spot, false, &mut column.bytes);
+                true
             } else if let Some(text) = self.text(cell) {
                 column.bytes.extend_from_slice(text);
                 true
@@ -238,6 +250,35 @@ impl Record<'_> {
             };
             column.close(!text);
         }
+    }
+
+    /// The value of an attribute that JSON can spell in several ways. It leaves in one: whoever
+    /// spells it in a way of their own would stand out from the crowd that they are released with.
+    #[inline(always)]
+    fn respelled(&self, field: usize) -> Option<Spot> {
+        if self.of.input != TextFormat::Ndjson {
+            return None;
+        }
+        let spot = *self.rows.attributes.get(field.checked_sub(ATTRIBUTES)?)?.get(self.row)?;
+        matches!(spot, Spot::Decoded(..) | Spot::Float(_) | Spot::Integer(0)).then_some(spot)
+    }
+
+    fn write_spot(&self, spot: Spot, quoted: bool, out: &mut Vec<u8>) {
+        match spot {
+            Spot::Decoded(start, end) => {
+                let text = &self.rows.decoded[start as usize..end as usize];
+                if quoted { quote_json(text, out) } else { out.extend_from_slice(text) }
+            }
+            // As Python prints it, near enough: the fewest digits, and never those of an integer.
+            // Writing to memory does not fail.
+            Spot::Float(number) => _ = write!(out, "{number:?}"),
+            _ => out.push(b'0'),
+        }
+    }
+
+    /// Some readers take a CR for the end of a line, all of them one before a line feed.
+    fn holds_return(&self, cell: &Cell) -> bool {
+        memchr::memchr(b'\r', Rows::raw(self.block, self.start, cell)).is_some()
     }
 
     /// A value as plain text; `None` where there is none. JSON that is no string stays JSON.

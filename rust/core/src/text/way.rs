@@ -165,7 +165,12 @@ impl Way {
             })
         };
         outcome?;
-        if self.carry.len() > self.plan.max_line.saturating_add(1) {
+        // A line of CSV is measured without its line break, of which the first half may be here.
+        let is_json = self.plan.input == TextFormat::Ndjson;
+        if self.carry.len() > self.plan.max_line + usize::from(!is_json) {
+            if !self.past_header {
+                return Err(WayError::Header(Problem::TooLong));
+            }
             self.drop_long_line();
         }
         if last || self.stopped {
@@ -457,7 +462,9 @@ impl Way {
             reader.set_columns(names.len(), columns.clone());
         }
         self.renderer.set_fields(&self.fields);
-        self.line += memchr::memchr_iter(b'\n', &text[..end]).count().max(1) as u64;
+        let lines = memchr::memchr_iter(b'\n', &text[..end]).count().max(1) as u64;
+        self.line += lines;
+        self.tally.lines += lines;
         self.past_header = true;
         Ok(Some(end))
     }
