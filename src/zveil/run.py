@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zveil._native import problem_sentence
-from zveil.act.text import TextAct
+from zveil.act import TextAct
 from zveil.durations import duration_ns
 from zveil.io import ByteSink, ByteSource, Format, Input, SourceError, of_path
 from zveil.policy import Policy
