@@ -7,7 +7,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from events import (
-    KEY, NANO, TEXTS, Story, csv_lines, cut, exact, fed, ndjson, objects, story, table,
+    KEY,
+    NANO,
+    TEXTS,
+    Story,
+    csv_lines,
+    cut,
+    exact,
+    fed,
+    ndjson,
+    objects,
+    story,
+    table,
     wanted,
 )  # fmt: skip
 from hypothesis import given

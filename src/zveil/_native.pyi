@@ -173,7 +173,7 @@ class TextWay:
         """Take the next bytes of a file; give what leaves of the records that are complete.
 
         One gate for each attribute, in their order; or several sets of them one behind the other,
-        where the first decides what leaves and all are counted.
+        where the first decides what leaves and all are counted. Without any, everything leaves.
 
         Raises LookupError with the name of a column that a header does not have exactly once, and
         the names that it has.

@@ -180,9 +180,9 @@ class Run:
             found.time_format = self._act.way.time_format
         elif self._act is not None:
             found.records, leaving = self._act.records, self._act.leaving
-            found.time_format = self._act.time_format
-            if self._act.bad_times:
-                found.bad = {"time": self._act.bad_times}
+            found.time_format = self._act.moments.time_format
+            if self._act.moments.bad:
+                found.bad = {"time": self._act.moments.bad}
         if leaving:
             is_blank = self.policy.veiled == "blank"
             found.left = found.records if is_blank else leaving[self._zs.index(self.policy.z)]
@@ -312,7 +312,7 @@ class Run:
                 left = act.act(batch)
             if self._sink is not None and left.num_rows:
                 self._write_columns(self._sink, left)
-            if self._stop_at_problem and act.bad_times:
+            if self._stop_at_problem and act.moments.bad:
                 raise BadInputError(f"{source.input.name}: a time cannot be read")
             watch(self)
             self._check_stop()
@@ -396,7 +396,7 @@ class Run:
         names = _names(self._head)
         wanted = (self.policy.time, self.policy.user, *self.policy.attributes)
         absent = [name for name in wanted if name not in names] or list(wanted)
-        raise FieldError(_no_such(absent[0], names))
+        raise FieldError(no_such_field(absent[0], names))
 
     def _is_field_missing(self, act: TextAct, enough: int = 1) -> bool:
         """Whether every line so far, and enough of them, lack a field."""
@@ -440,7 +440,7 @@ class Run:
                     f"{source.name}: there is no field {wanted!r}; the first line looks like data, "
                     "and must be a header that names the columns"
                 ) from None
-            raise FieldError(f"{source.name}: {_no_such(wanted, found)}") from None
+            raise FieldError(f"{source.name}: {no_such_field(wanted, found)}") from None
 
 
 def _names(head: bytes) -> list[str]:
@@ -470,7 +470,8 @@ def _is_data(header: Sequence[str]) -> bool:
     return any(_DATUM.fullmatch(name) for name in header)
 
 
-def _no_such(wanted: str, found: Sequence[str]) -> str:
+def no_such_field(wanted: str, found: Sequence[str]) -> str:
+    """Say that a field is not there, which one may have been meant, and which there are."""
     close = difflib.get_close_matches(wanted, found, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     there = ", ".join(found[:_NAMES_SHOWN]) or "none"

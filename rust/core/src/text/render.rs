@@ -100,7 +100,8 @@ impl Renderer {
         let mut scratch = Vec::new();
         for row in 0..rows.len() {
             let is_released = |column: &Vec<i8>| column[first + row] != VEILED;
-            if self.veiled == Veiled::Drop && !decisions.iter().any(is_released) {
+            let is_decided = !decisions.is_empty();
+            if self.veiled == Veiled::Drop && is_decided && !decisions.iter().any(is_released) {
                 continue;
             }
             written.records += 1;

@@ -136,7 +136,8 @@ impl Way {
     /// is true for the end of the file.
     ///
     /// `gates` has one gate for each attribute, in their order; or several sets of them one behind
-    /// the other, where only the first decides what is written.
+    /// the other, where only the first decides what is written. Without any, nothing is decided
+    /// and nothing veiled.
     pub fn feed(
         &mut self,
         gates: &mut [&mut Gate],
@@ -355,6 +356,10 @@ impl Way {
         block: &[u8],
         parts: usize,
     ) -> Result<(), WayError> {
+        if gates.is_empty() {
+            self.decisions.clear();
+            return Ok(());
+        }
         let rows = &self.rows[..parts];
         let count = rows.iter().map(Rows::len).sum();
         let mut joined = Vec::new();

@@ -1,0 +1,95 @@
+"""Columns of times, whatever they are: dates, numbers or text."""
+
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zveil._native import parse_times
+from zveil.times import UNITS_NS, TimeUnit
+
+_NO_TIME = -(2**63)
+
+_SECONDS_BELOW = 10**11
+_UNITS: tuple[tuple[int, TimeUnit], ...] = (
+    (_SECONDS_BELOW, "s"),
+    (_SECONDS_BELOW * 10**3, "ms"),
+    (_SECONDS_BELOW * 10**6, "us"),
+)
+
+
+class Moments:
+    """Reads the times of batches; what numbers mean is found out from the first of them.
+
+    Parameters
+    ----------
+    time_format
+        ``"s"``, ``"ms"``, ``"us"``, ``"ns"`` or ``"iso"``, if it is known.
+    """
+
+    def __init__(self, time_format: str | None) -> None:
+        self.time_format = time_format
+        """Stated, or found out by now."""
+        self.unit: TimeUnit | None = None
+        """What the numbers of the last column are; None if they are no numbers."""
+        self.bad = 0
+        """Texts that are no times."""
+
+    def read(self, batch: pa.RecordBatch, name: str) -> tuple[pa.RecordBatch, pa.Array]:
+        """Give the rows whose time can be read, and their times as the gate takes them."""
+        self.unit = None
+        column = batch.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        kind = column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
+            return self._read_text(batch, column)
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            if self.time_format is None:
+                self.time_format = _unit_of(column)
+            if self.time_format == "iso":
+                raise ValueError("time-format: iso was stated, but the times are numbers")
+            self.unit = cast(TimeUnit, self.time_format or "s")
+        return batch, column
+
+    def stamps(self, times: pa.Array) -> pa.Array:
+        """Give what `read` gave as ``timestamp[ns, UTC]``; null where that has no such time."""
+        stamp = pa.timestamp("ns", tz="UTC")
+        if self.unit is None:
+            if pa.types.is_timestamp(times.type) and times.type.tz is None:
+                times = times.cast(pa.timestamp(times.type.unit, tz="UTC"))
+            return times.cast(stamp, safe=False)
+        scale = UNITS_NS[self.unit]
+        if pa.types.is_floating(times.type):
+            # To the microsecond, as the gate rounds them.
+            micros = pc.round(pc.multiply(times.cast(pa.float64()), scale / 1e3))
+            whole = pc.multiply(micros.cast(pa.int64(), safe=False), 1_000)
+        else:
+            whole = pc.multiply(times.cast(pa.int64()), scale)
+        return pc.if_else(pc.equal(whole, _NO_TIME), None, whole).cast(stamp)
+
+    def _read_text(
+        self, batch: pa.RecordBatch, column: pa.Array
+    ) -> tuple[pa.RecordBatch, pa.Array]:
+        self.time_format, nanoseconds, bad = parse_times(column, self.time_format)
+        self.unit = "ns"
+        times = pa.Array.from_buffers(pa.int64(), len(column), [None, pa.py_buffer(nanoseconds)])
+        if not bad:
+            return batch, times
+        self.bad += bad
+        is_there = pc.greater(pc.binary_length(column.cast(pa.large_string())), 0)
+        is_bad = pc.and_(pc.equal(times, _NO_TIME), pc.fill_null(is_there, False))
+        good = pc.invert(is_bad)
+        return batch.filter(good), times.filter(good)
+
+
+def _unit_of(column: pa.Array) -> TimeUnit | None:
+    """Tell what most numbers are by their size: 10 digits are seconds, 13 milliseconds, etc."""
+    known = np.abs(pc.drop_null(column).to_numpy(zero_copy_only=False).astype(np.float64))
+    known = known[np.isfinite(known)]
+    if len(known) == 0:
+        return None
+    places = np.searchsorted([below for below, _ in _UNITS], known, side="right")
+    most = int(np.argmax(np.bincount(places)))
+    return _UNITS[most][1] if most < len(_UNITS) else "ns"
