@@ -232,7 +232,7 @@ class Run:
         act.way.start_file()
         most = _BLOCK if self._threads == 1 else _BLOCK_FOR_THREADS
         while True:
-            if not source.pending() and self._sink is not None:
+            if not source.pending(most) and self._sink is not None:
                 self._sink.flush()
             failure = None
             try:

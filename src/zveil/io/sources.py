@@ -257,9 +257,9 @@ class ByteSource:
             raise self._failure
         return b""
 
-    def pending(self) -> bool:
-        """Whether a read would return at once: with bytes, at the end, or with an error."""
-        while not self._held and self._step(_MOST, wait=False):
+    def pending(self, most: int = _MOST) -> bool:
+        """Whether a read of so much would return at once: with bytes, the end, or an error."""
+        while not self._held and self._step(most, wait=False):
             pass
         return bool(self._held) or self._is_over
 
