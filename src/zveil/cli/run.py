@@ -188,7 +188,7 @@ def run(
 
         def report(words: str) -> None:
             progress.clear()
-            click.echo(words, err=True)
+            _say(words)
 
         going = Run(
             policy,
@@ -228,7 +228,7 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
         code, ended, words = USAGE, "error", _as_option(str(error))
     progress.clear()
     if words is not None:
-        click.echo(f"Error: {words}", err=True)
+        _say(f"Error: {words}")
     if code != USAGE:
         summary = run.summary()
         summary.ended = ended
@@ -238,13 +238,19 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
 
 def _tell(summary: Summary, *, quiet: bool, as_json: bool, is_trial: bool) -> None:
     """Print the summary: to standard error, because data may be on standard output."""
+    figures = json.dumps(summary.as_dict()) if as_json else None
+    if is_trial:
+        click.echo(figures or trial(summary))
+    elif figures is not None:
+        _say(figures)
+    if not quiet and not as_json:
+        _say(account(summary))
+
+
+def _say(words: str) -> None:
+    """Print it to standard error; a run goes on where nobody listens there any more."""
     with suppress(BrokenPipeError):
-        if as_json:
-            click.echo(json.dumps(summary.as_dict()), err=not is_trial)
-        elif is_trial:
-            click.echo(trial(summary))
-        if not quiet and not as_json:
-            click.echo(account(summary), err=True)
+        click.echo(words, err=True)
 
 
 def _listen(run: Run) -> list[int]:
