@@ -21,8 +21,8 @@ GUIDE = ROOT / "docs/run.md"
 HEAD = """\
 # Commands
 
-What each command says of itself with `--help`. This page is made from the commands. `zveil run` also
-has a [guide](run.md), with examples.
+What each command says of itself with `--help`. This page is made from the commands. The
+[guide to `zveil run`](run.md) has examples.
 """
 
 

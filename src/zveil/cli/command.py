@@ -22,6 +22,10 @@ class Program(click.Group):
         with _until_closed():
             return super().make_context(*args, **kwargs)
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        """Give the commands in the order they were added: the one that matters first."""
+        return list(self.commands)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         with _until_closed():

@@ -30,7 +30,10 @@ def visits(count: int, seed: int = 1) -> tuple[NDArray[np.int64], list[str], lis
 
 
 @click.command(short_help="Anonymize a small made-up stream and show what happens.")
-@click.option("--events", default=200_000, show_default=True, type=click.IntRange(1_000, 5_000_000))
+@click.option(
+    "--events", default=200_000, show_default=True, type=click.IntRange(1_000, 5_000_000),
+    metavar="N", help="Visits to make up, from 1,000 to 5,000,000.",
+)  # fmt: skip
 @click.option(
     "--save", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write the stream to this file (.csv or .ndjson) and do nothing else.",
