@@ -52,7 +52,10 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--attribute", "attributes", required=True, multiple=True, metavar="FIELD",
     help="Field whose value is released or veiled; repeat it for several.",
 )  # fmt: skip
-@click.option("-z", type=click.IntRange(1), help="Users who must share a value.  [required]")
+@click.option(
+    "-z", type=click.IntRange(1), metavar="N",
+    help="Users who must share a value, from 1.  [required]",
+)  # fmt: skip
 @click.option(
     "--window", required=True, metavar="DURATION", help="How far back they count: 90s, 1h, 7d."
 )
@@ -66,15 +69,18 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     type=_FORMATS,
     help="Format of the input, if its name and content do not tell.",
 )
-@click.option("--to", type=_FORMATS, help="Format of the output, by default that of the input.")
+@click.option(
+    "--to", type=_FORMATS,
+    help="Format of the output; by default by the ending of --output, else that of the input.",
+)  # fmt: skip
 @click.option(
     "--time-format", type=click.Choice(["s", "ms", "us", "ns", "iso"]),
     help="What times are: Unix seconds, milli-, micro-, nanoseconds, or ISO 8601; found out from "
-    "the first records by default.",
+    "the first records by default. A wrong one can release too much.",
 )  # fmt: skip
 @click.option(
     "--keep", multiple=True, metavar="FIELD",
-    help="Let this field leave as it is; repeat it, or '*' for all.",
+    help="Let this field leave as it is, undecided; repeat it, or '*' for all others.",
 )  # fmt: skip
 @click.option(
     "--veiled", type=click.Choice(["drop", "blank"]), default="drop", show_default=True,
@@ -99,24 +105,28 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Threads; the output is the same.",
+    metavar="N",
+    help="Threads, up to 64; the output is the same.",
 )
 @click.option(
     "--on-error", type=click.Choice(["skip", "stop"]), default="skip", show_default=True,
     help="What a bad line does: it is counted and left out, or ends the run.",
 )  # fmt: skip
 @click.option(
-    "--max-bad", type=_Share(), default=MAX_BAD, show_default="10%", metavar="SHARE",
-    help="End the run when more of the lines are bad.",
+    "--max-bad", type=_Share(), default=f"{MAX_BAD:.0%}", show_default=True, metavar="SHARE",
+    help="End the run when more of the lines are bad, once 1,000 were read.",
 )  # fmt: skip
 @click.option(
     "--max-line", default="1MiB", show_default=True, metavar="SIZE", help="A longer line is bad."
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Write no data; show what z = 2, 5, 10, 20, ... would release."
+    "--dry-run", is_flag=True,
+    help="Write no data; show what z = 2, 5, 10, 20, ... would release. For you, not to publish.",
+)  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; errors are told.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="The summary as one JSON object, on standard error."
 )
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
-@click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object.")
 def run(
     files: tuple[str, ...],
     time_field: str,
@@ -161,9 +171,15 @@ def run(
         --window 1h --dry-run
 
     \b
-    Exit codes: 0 done, or the reader closed the pipe; 1 reading or writing failed; 2 wrong usage;
-    3 bad input ended it; 130 and 143 interrupted or told to end. Whatever ends it, what was decided
-    is written.
+    Exit codes:
+      0    done, or the reader closed the pipe
+      1    reading or writing failed
+      2    wrong usage
+      3    bad input ended it
+      130  interrupted
+      143  told to end
+
+    Whatever ends it, what was decided is written.
     """  # noqa: D301  # click's mark for text that must not be wrapped
     if z is None and not dry_run:
         raise click.UsageError(
@@ -188,7 +204,7 @@ def run(
 
         def report(words: str) -> None:
             progress.clear()
-            click.echo(words, err=True)
+            _say(words)
 
         going = Run(
             policy,
@@ -228,7 +244,7 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
         code, ended, words = USAGE, "error", _as_option(str(error))
     progress.clear()
     if words is not None:
-        click.echo(f"Error: {words}", err=True)
+        _say(f"Error: {words}")
     if code != USAGE:
         summary = run.summary()
         summary.ended = ended
@@ -238,13 +254,19 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
 
 def _tell(summary: Summary, *, quiet: bool, as_json: bool, is_trial: bool) -> None:
     """Print the summary: to standard error, because data may be on standard output."""
+    figures = json.dumps(summary.as_dict()) if as_json else None
+    if is_trial:
+        click.echo(figures or trial(summary))
+    elif figures is not None:
+        _say(figures)
+    if not quiet and not as_json:
+        _say(account(summary))
+
+
+def _say(words: str) -> None:
+    """Print it to standard error; a run goes on where nobody listens there any more."""
     with suppress(BrokenPipeError):
-        if as_json:
-            click.echo(json.dumps(summary.as_dict()), err=not is_trial)
-        elif is_trial:
-            click.echo(trial(summary))
-        if not quiet and not as_json:
-            click.echo(account(summary), err=True)
+        click.echo(words, err=True)
 
 
 def _listen(run: Run) -> list[int]:
