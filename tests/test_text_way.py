@@ -1,4 +1,4 @@
-"""The native way of text decides as the definition does, on any stream, spelling, cut and thread."""
+"""The native way of text decides as the definition does: any stream, spelling, cut, threads."""
 
 from dataclasses import replace
 from random import Random
@@ -7,7 +7,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from events import (
-    KEY, NANO, TEXTS, Story, csv_lines, cut, exact, fed, ndjson, objects, story, table,
+    KEY,
+    NANO,
+    TEXTS,
+    Story,
+    csv_lines,
+    cut,
+    exact,
+    fed,
+    ndjson,
+    objects,
+    story,
+    table,
     wanted,
 )  # fmt: skip
 from hypothesis import given
