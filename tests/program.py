@@ -72,7 +72,7 @@ class Started:
 def ran(
     policy: Policy,
     inputs: Sequence[Path],
-    output: Path,
+    output: Path | None,
     *,
     stated: Format | None = None,
     **options: Any,
@@ -80,7 +80,8 @@ def ran(
     """Run within this process; the summary, and what was reported."""
     reports: list[str] = []
     going = Run(
-        policy, find([str(path) for path in inputs], stated), output=str(output),
+        policy, find([str(path) for path in inputs], stated),
+        output=None if output is None else str(output),
         **{"key": KEY, "report": reports.append} | options,
     )  # fmt: skip
     return going.go(), reports
