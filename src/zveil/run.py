@@ -310,8 +310,8 @@ class Run:
                 return
             with self._named(source.input):
                 left = act.act(batch)
-            if self._sink is not None and left.num_rows:
-                self._write_columns(self._sink, left)
+                if self._sink is not None and left.num_rows:
+                    self._write_columns(self._sink, left)
             if self._stop_at_problem and act.moments.bad:
                 raise BadInputError(f"{source.input.name}: a time cannot be read")
             watch(self)
@@ -428,9 +428,14 @@ class Run:
 
     @contextmanager
     def _named(self, source: Input) -> Iterator[None]:
-        """Say which file lacks a column."""
+        """Say which file lacks a column, or has one that cannot be used."""
         try:
             yield
+        except pa.ArrowException:  # whose own words may quote data
+            raise FieldError(
+                f"{source.name}: a column is not of the type it had in the files before, or of one "
+                "that cannot be used"
+            ) from None
         except LookupError as error:
             wanted, found = error.args
             if wanted in found:

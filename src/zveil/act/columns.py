@@ -96,6 +96,6 @@ class ColumnsAct:
 
 
 def _bools(mask: Mask) -> pa.Array:
-    """Give a mask as Arrow has it. (`pyarrow.array` would load pandas to ask whether it is its.)"""
+    """Give a mask as Arrow has it; `pyarrow.array` would load pandas to ask whether it is its."""
     bits = np.packbits(mask, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(bits)])
