@@ -190,6 +190,6 @@ def test_an_input_is_never_the_output(tmp_path: Path) -> None:
     source = tmp_path / "in.ndjson"
     source.write_bytes(events(10))
     done = run("-q", source, "-o", source)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert b"write to another file" in done.stderr
     assert source.read_bytes() == events(10)

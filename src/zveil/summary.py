@@ -110,8 +110,13 @@ class Summary:
     def as_dict(self) -> dict[str, object]:
         """Give it as plain values, for JSON."""
         found = asdict(self)
+        if self.rungs:
+            # Nothing left, and there is no one z.
+            for name in ("z", "left", "outcomes"):
+                del found[name]
         found["observed"] = self.observed
-        found["released"] = self.released
+        if not self.rungs:
+            found["released"] = self.released
         found["bad_lines"] = self.bad_lines
         found["seconds"] = round(self.seconds, 3)
         return found

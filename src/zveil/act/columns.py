@@ -20,7 +20,7 @@ class ColumnsAct:
 
     Parameters
     ----------
-    policy, gates, key
+    policy, gates, key, stop_at_problem
         As for `TextAct`.
     schema
         The columns that come in.
@@ -32,7 +32,13 @@ class ColumnsAct:
     """
 
     def __init__(
-        self, policy: Policy, gates: Sequence[Gate], schema: pa.Schema, *, key: bytes
+        self,
+        policy: Policy,
+        gates: Sequence[Gate],
+        schema: pa.Schema,
+        *,
+        key: bytes,
+        stop_at_problem: bool = False,
     ) -> None:
         self._policy = policy
         self._gates = list(gates)
@@ -43,7 +49,7 @@ class ColumnsAct:
             self.fields += [name for name in schema.names if name not in self.fields]
         self.records = 0
         self.leaving = [0] * (len(gates) // len(policy.attributes))
-        self.moments = Moments(policy.time_format)
+        self.moments = Moments(policy.time_format, stop_at_problem=stop_at_problem)
         types = [schema.field(name).type for name in self.fields]
         if not policy.raw_users:
             types[1] = pa.large_string()

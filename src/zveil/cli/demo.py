@@ -1,18 +1,22 @@
 """`zveil demo`: a small stream in, and what comes out of it."""
 
+from __future__ import annotations
+
 import contextlib
 import shutil
 import sys
 import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from zveil.gate import Gate
-from zveil.io import ByteSink, Format, SinkClosed, SinkError, of_path, to_csv, to_ndjson
+from zveil.io import ByteSink, Format, SinkClosed, SinkError, of_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 START = 1_767_225_600  # 2026-01-01T00:00:00Z
 Z = 20
@@ -21,6 +25,8 @@ WINDOW_S = 3600
 
 def visits(count: int, seed: int = 1) -> tuple[NDArray[np.int64], list[str], list[str]]:
     """Make up a day of web visits: 5,000 users, 2,000 sites of which few are popular."""
+    import numpy as np
+
     random = np.random.default_rng(seed)
     times = START + np.sort(random.integers(0, 24 * 3600, count))
     users = [f"user-{number:04}" for number in random.integers(0, 5_000, count)]
@@ -44,6 +50,8 @@ def demo(events: int, save: str | None) -> None:
     A day of visits to 2,000 sites by 5,000 users: a visit is released if at least 20 users went to
     its site within the past hour.
     """
+    import pyarrow as pa
+
     times, users, sites = visits(events)
     if save is not None:
         _save(save, times, users, sites)
@@ -90,6 +98,10 @@ def demo(events: int, save: str | None) -> None:
 
 
 def _save(file: str, times: NDArray[np.int64], users: list[str], sites: list[str]) -> None:
+    import pyarrow as pa
+
+    from zveil.io.columnar import to_csv, to_ndjson
+
     moments = pa.array(times).cast(pa.timestamp("s", tz="UTC"))
     batch = pa.record_batch({"time": moments, "user": users, "site": sites})
     written = to_ndjson(batch) if of_path(file)[0] is Format.NDJSON else to_csv(batch)
@@ -112,6 +124,8 @@ def _program() -> str:
 
 def _both_kinds(released: NDArray[np.bool_]) -> int:
     """Find eight events in a row, in the middle of the day, of which some leave and some do not."""
+    import numpy as np
+
     start = len(released) // 2
     sums = np.convolve(released[start:], np.ones(8, int), "valid")
     return start + int(np.argmax(sums == 4))

@@ -12,7 +12,15 @@ import click
 
 from zveil.cli.progress import Progress, account, trial
 from zveil.durations import size_bytes
-from zveil.io import Format, SinkClosed, SinkError, SourceError, find
+from zveil.io import (
+    Format,
+    SameFileError,
+    SinkClosed,
+    SinkError,
+    SourceError,
+    UnknownFormatError,
+    find,
+)
 from zveil.keys import LENGTH, read_key
 from zveil.policy import Policy, TimeFormat, Veiled
 from zveil.run import MAX_BAD, BadInputError, FieldError, Run, Stopped
@@ -96,6 +104,10 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--lateness", metavar="DURATION", help="How late events may come; the window by default."
 )
 @click.option(
+    "--max-future", default="1d", show_default=True, metavar="DURATION",
+    help="Veil events further past the wall clock than this; 'any' to take all times.",
+)  # fmt: skip
+@click.option(
     "--memory",
     metavar="SIZE",
     help="Most memory for the state, such as 2GB; then new values are veiled.",
@@ -143,6 +155,7 @@ def run(
     key_file: str | None,
     raw_users: bool,
     lateness: str | None,
+    max_future: str,
     memory: str | None,
     threads: int,
     on_error: str,
@@ -192,12 +205,13 @@ def run(
             user=user_field,
             attributes=attributes,
             z=z or trial_zs[0],
-            window=window,
+            window=_duration(window),
             keep=keep,
             veiled=veiled,
             raw_users=raw_users,
             time_format=time_format,
-            lateness=lateness,
+            lateness=None if lateness is None else _duration(lateness),
+            max_future=None if max_future == "any" else _duration(max_future),
             memory_limit=memory,
         )
         progress = Progress(quiet=quiet or as_json)
@@ -221,6 +235,8 @@ def run(
         )
     except (SourceError, ValueError) as error:
         raise click.UsageError(_as_option(str(error))) from None
+    if not files and not quiet and sys.stdin.isatty():
+        _say("reading standard input; end it with Ctrl-D")
     raise SystemExit(_watch(going, progress, quiet=quiet, as_json=as_json, is_trial=dry_run))
 
 
@@ -236,7 +252,7 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
         ended = "closed pipe"
     except BadInputError as error:
         code, ended, words = BAD_INPUT, "bad input", str(error)
-    except FieldError as error:
+    except (FieldError, UnknownFormatError, SameFileError) as error:
         code, ended, words = USAGE, "error", _as_option(str(error))
     except (SourceError, SinkError, MemoryError) as error:
         code, ended, words = FAILED, "error", str(error)
@@ -245,8 +261,9 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
     progress.clear()
     if words is not None:
         _say(f"Error: {words}")
-    if code != USAGE:
-        summary = run.summary()
+    summary = run.summary()
+    # A run that failed before it read anything has nothing to account for.
+    if code != USAGE and (code == 0 or summary.bytes_in):
         summary.ended = ended
         _tell(summary, quiet=quiet, as_json=as_json, is_trial=is_trial)
     return code
@@ -302,10 +319,15 @@ def _key(file: str | None) -> bytes:
         raise ValueError(f"key-file: {file}: {(error.strerror or '').lower()}") from None
 
 
+def _duration(text: str) -> str | int:
+    """Take a plain number for seconds, as the library does."""
+    return int(text) if text.isdecimal() else text
+
+
 def _as_option(words: str) -> str:
     """Name a parameter as it is typed: ``window: ...`` becomes ``--window: ...``."""
     name, colon, rest = words.partition(": ")
-    known = {"time", "user", "attribute", "window", "keep", "lateness", "max-line", "key-file",
-             "time-format"}  # fmt: skip
-    spoken = {"memory_limit": "memory"}.get(name, name)
-    return f"--{spoken}{colon}{rest}" if spoken in known | {"memory"} else words
+    known = {"time", "user", "attribute", "window", "keep", "lateness", "max-future", "max-line",
+             "memory", "key-file", "time-format"}  # fmt: skip
+    spoken = {"memory_limit": "memory", "max_future": "max-future"}.get(name, name)
+    return f"--{spoken}{colon}{rest}" if spoken in known else words

@@ -26,6 +26,10 @@ class SourceError(ValueError):
     """An input that is not there or cannot be read on; what came before was delivered."""
 
 
+class UnknownFormatError(SourceError):
+    """An input whose format neither its name nor its content tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """A file, pipe or standard input that is to be read."""
@@ -227,7 +231,7 @@ class ByteSource:
             if self._is_over and not head.strip():
                 self._format = Format.NDJSON
             elif self._is_over or len(head) >= _MOST or not is_short(head):
-                raise SourceError(
+                raise UnknownFormatError(
                     f"{self.input.name}: its format cannot be told by ending or content; say it "
                     f"with --format ({_FORMATS})"
                 )
