@@ -13,6 +13,7 @@ import click
 from zveil.cli.progress import Progress, account, trial
 from zveil.durations import size_bytes
 from zveil.io import Format, SinkClosed, SinkError, SourceError, find
+from zveil.io.descriptors import wake_by_signals
 from zveil.keys import LENGTH, read_key
 from zveil.policy import Policy, TimeFormat, Veiled
 from zveil.run import MAX_BAD, BadInputError, FieldError, Run, Stopped
@@ -160,7 +161,6 @@ def run(
     zveil run events.ndjson --time ts --user uid --attribute host \\
         --window 1h --dry-run
 
-    \b
     Exit codes: 0 done, or the reader closed the pipe; 1 reading or writing failed; 2 wrong usage;
     3 bad input ended it; 130 and 143 interrupted or told to end. Whatever ends it, what was decided
     is written.
@@ -259,6 +259,7 @@ def _listen(run: Run) -> list[int]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    wake_by_signals()
     return came
 
 
