@@ -4,6 +4,7 @@ import gzip
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -83,6 +84,38 @@ def test_a_signal_while_waiting_ends_it_at_once(number: signal.Signals) -> None:
         assert going.process.stderr is not None
         assert not going.process.stdout.read()
         assert b'"ended": "signal"' in going.process.stderr.read()
+
+
+ELSEWHERE = """
+import os, signal, threading, time
+from pathlib import Path
+from zveil.io import ByteSource, Compression, Format, Input
+from zveil.io.descriptors import wake_by_signals
+
+def stop(*_):
+    raise SystemExit(143)
+
+signal.signal(signal.SIGTERM, stop)
+wake_by_signals()
+reader, writer = os.pipe()
+
+def elsewhere():
+    time.sleep(0.3)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+threading.Thread(target=elsewhere, daemon=True).start()
+name = Path(f"/dev/fd/{reader}")
+ByteSource(Input(name, "pipe", Format.NDJSON, Compression.NONE, None)).read()
+"""
+
+
+def test_a_signal_that_does_not_interrupt_the_read_ends_the_wait_too() -> None:
+    """One that comes to another thread, as one that comes a moment before the read."""
+    going = subprocess.Popen([sys.executable, "-c", ELSEWHERE])
+    try:
+        assert within(going.wait) == 143
+    finally:
+        going.kill()
 
 
 def test_a_signal_before_the_first_byte(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from zveil.io import (
     UnknownFormatError,
     find,
 )
+from zveil.io.descriptors import wake_by_signals
 from zveil.keys import LENGTH, read_key
 from zveil.policy import Policy, TimeFormat, Veiled
 from zveil.run import MAX_BAD, BadInputError, FieldError, Run, Stopped
@@ -298,6 +299,7 @@ def _listen(run: Run) -> list[int]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    wake_by_signals()
     return came
 
 

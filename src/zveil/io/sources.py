@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from zveil.io.decompression import DecompressionError, Decompressor, decompressor
-from zveil.io.descriptors import enlarge, is_readable
+from zveil.io.descriptors import enlarge, is_readable, wait_readable
 from zveil.io.formats import Compression, Format, is_short, may_be_wrapped, of_path, sniff
 
 STDIN = "<stdin>"
@@ -296,6 +296,8 @@ class ByteSource:
                 return True
             if not wait and not self._is_file and not is_readable(self._descriptor):
                 return False
+            if wait and not self._is_file:
+                wait_readable(self._descriptor)
             data = self._arrived(most if self._decompressor is None else _PACKED)
             self.position += len(data)
             self._unwrap(data)
