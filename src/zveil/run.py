@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from zveil.act.columns import ColumnsAct
-    from zveil.io.columnar import BatchSink, BatchSource
+    from zveil.io.batch_sinks import BatchSink
+    from zveil.io.columnar import BatchSource
 
 Watch = Callable[["Run"], None]
 
@@ -296,7 +297,7 @@ class Run:
         else:
             batches = act.batches(data, last=not data)
             if self._sink is None and (batches or not data):
-                from zveil.io.columnar import BatchSink
+                from zveil.io.batch_sinks import BatchSink
 
                 self._sink = BatchSink(
                     self._output, act.schema, format=self._to, inputs=self.inputs
@@ -364,17 +365,18 @@ class Run:
             if to is not Format.NDJSON:
                 self._write_columns(self._sink, act.nothing())
         else:
-            from zveil.io.columnar import BatchSink
+            from zveil.io.batch_sinks import BatchSink
 
             self._sink = BatchSink(self._output, act.schema, format=to, inputs=self.inputs)
         return act
 
     def _write_columns(self, sink: ByteSink | BatchSink, batch: pa.RecordBatch) -> None:
-        from zveil.io.columnar import to_csv, to_ndjson
-
         if not isinstance(sink, ByteSink):
             sink.write(batch)
-        elif self._to is Format.NDJSON:
+            return
+        from zveil.io.lines import to_csv, to_ndjson
+
+        if self._to is Format.NDJSON:
             sink.write(to_ndjson(batch))
         else:
             delimiter = "," if self._to is Format.CSV else "\t"

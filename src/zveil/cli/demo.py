@@ -100,7 +100,7 @@ def demo(events: int, save: str | None) -> None:
 def _save(file: str, times: NDArray[np.int64], users: list[str], sites: list[str]) -> None:
     import pyarrow as pa
 
-    from zveil.io.columnar import to_csv, to_ndjson
+    from zveil.io.lines import to_csv, to_ndjson
 
     moments = pa.array(times).cast(pa.timestamp("s", tz="UTC"))
     batch = pa.record_batch({"time": moments, "user": users, "site": sites})

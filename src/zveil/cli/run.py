@@ -1,10 +1,12 @@
 """`zveil run`: a stream in, a safe stream out."""
 
 import json
+import os
 import secrets
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
 
@@ -30,6 +32,10 @@ from zveil.summary import Summary
 FAILED, USAGE, BAD_INPUT = 1, 2, 3
 
 TRIAL = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+
+# Libraries read these when they are loaded: memory goes back to the system once it is free, and
+# no threads are started for linear algebra, of which there is none here.
+_FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 
 _FORMATS = click.Choice([form.value for form in Format])
 
@@ -199,6 +205,8 @@ def run(
         raise click.UsageError(
             "-z: say how many users must share a value; --dry-run shows what each would release"
         )
+    for name, value in _FRUGAL.items():
+        os.environ.setdefault(name, value)
     trial_zs = sorted({*TRIAL, *([z] if z else [])}) if dry_run else []
     try:
         policy = Policy(
@@ -238,10 +246,21 @@ def run(
         raise click.UsageError(_as_option(str(error))) from None
     if not files and not quiet and sys.stdin.isatty():
         _say("reading standard input; end it with Ctrl-D")
-    raise SystemExit(_watch(going, progress, quiet=quiet, as_json=as_json, is_trial=dry_run))
+    telling = _Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=z is None)
+    raise SystemExit(_watch(going, progress, telling))
 
 
-def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial: bool) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _Telling:
+    """How the account is told."""
+
+    quiet: bool
+    as_json: bool
+    is_trial: bool
+    without_z: bool
+
+
+def _watch(run: Run, progress: Progress, telling: _Telling) -> int:
     """Run it, say how it ended, and give the exit code."""
     code, ended, words = 0, "end of input", None
     asked = _listen(run)
@@ -266,18 +285,20 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
     # A run that failed before it read anything has nothing to account for.
     if code != USAGE and (code == 0 or summary.bytes_in):
         summary.ended = ended
-        _tell(summary, quiet=quiet, as_json=as_json, is_trial=is_trial)
+        _tell(summary, telling)
     return code
 
 
-def _tell(summary: Summary, *, quiet: bool, as_json: bool, is_trial: bool) -> None:
+def _tell(summary: Summary, telling: _Telling) -> None:
     """Print the summary: to standard error, because data may be on standard output."""
-    figures = json.dumps(summary.as_dict()) if as_json else None
-    if is_trial:
+    figures = None
+    if telling.as_json:
+        figures = json.dumps(summary.as_dict(without_z=telling.without_z))
+    if telling.is_trial:
         click.echo(figures or trial(summary))
     elif figures is not None:
         _say(figures)
-    if not quiet and not as_json:
+    if not telling.quiet and not telling.as_json:
         _say(account(summary))
 
 
