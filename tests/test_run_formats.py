@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,12 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from events import objects, table
+from events import KEY, TEXTS, objects, story, table, wanted
+from hypothesis import given
+from hypothesis import strategies as st
 from program import line, ran, run
 from test_run import T, policy
 
+from zveil.act import ColumnsAct
 from zveil.io import Format
-from zveil.reference import Reference
+from zveil.reference import Reference, user_text
 
 RANDOM = Random(1)
 ROWS = [
@@ -247,6 +251,32 @@ def test_columns_of_other_types(tmp_path: Path, kind: pa.DataType) -> None:
         else:
             found = [row[1:] for row in read(output)]
         assert found == [row[1:] for row in released()]
+
+
+@given(st.integers(0, 2**32).map(Random), st.integers(1, 60), st.booleans())
+def test_columns_are_decided_as_the_definition_says(
+    random: Random, length: int, blank: bool
+) -> None:
+    told = story(random, length, values=[value or None for value in TEXTS])
+    rule = told.policy(veiled="blank" if blank else "drop", raw_users=True, keep=("note",))
+    columns = {"ts": [event.t for event in told.events]}
+    columns["uid"] = [user_text(event.user) for event in told.events]
+    columns |= {name: [event.values[at] for event in told.events]
+                for at, name in enumerate(told.attributes)}  # fmt: skip
+    columns["note"] = [event.note for event in told.events]
+    schema = pa.schema([(name, pa.string() if name != "ts" else pa.int64()) for name in columns])
+    rows = pa.record_batch(columns, schema=schema)
+    act = ColumnsAct(rule, rule.gates(), schema, key=KEY)
+    places = sorted(random.randrange(length + 1) for _ in range(3))
+    left = [
+        row
+        for start, end in itertools.pairwise([0, *places, length])
+        for row in act.act(rows.slice(start, end - start)).to_pylist()
+    ]
+    assert left == [
+        {"ts": event.t, "uid": user_text(event.user), **shown, "note": event.note}
+        for event, shown in wanted(told, blank=blank)
+    ]
 
 
 def test_files_of_two_formats_are_not_one_stream(tmp_path: Path) -> None:
