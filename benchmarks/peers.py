@@ -119,6 +119,23 @@ def gate(stream: Stream, z: int, *, threads: int = 1, lateness: str | None = Non
     return Outcome(seconds, len(stream), released, facts)
 
 
+def gate_turning_away(stream: Stream, z: int) -> Outcome:
+    """Run ``Gate.observe_many`` where every observation is too late: nothing is counted.
+
+    What is left are the hashes, the clock, and memory fetched ahead for nothing.
+    """
+    contestant = new_gate(z)
+    contestant.observe(int(stream.times[-1]) + 10 * WINDOW_NS, 0, 0)
+    batches = list(stream.batches())
+    with _quiet_collector():
+        start = perf_counter()
+        masks = [contestant.observe_many(b.times, b.users, b.attributes) for b in batches]
+        seconds = perf_counter() - start
+    if contestant.stats().late != len(stream):
+        raise DisagreementError("an observation that is too late was counted")
+    return Outcome(seconds, len(stream), np.concatenate(masks))
+
+
 def gate_levels(stream: Stream, z: int, levels: list[Integers]) -> Outcome:
     """Run ``Gate.observe_levels_many`` batch by batch, levels from the coarsest to the finest.
 

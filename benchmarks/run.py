@@ -23,6 +23,7 @@ from workloads import FULL, QUICK, Scale, Stream, grid
 # Sections that go over the streams of the grid, and sections with a stream of their own.
 ON_GRID: dict[str, Callable[[Stream, Scale], list[report.Result]]] = {
     "batch": speed.integer_batch,
+    "where": speed.where_the_time_goes,
     "slow": speed.slow_peers,
     "strings": speed.string_columns,
     "levels": speed.three_levels,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import peers
@@ -62,6 +63,23 @@ def integer_batch(stream: Stream, scale: Scale) -> list[Result]:
         Figures("released", stream.case, {z: gate.percent for z, gate in gates.items()}, "%"),
     ]
     return results
+
+
+def where_the_time_goes(stream: Stream, scale: Scale) -> list[Result]:
+    """Time the gate without counting, and without cache misses, beside the whole of it."""
+    if stream.user_count != max(scale.user_counts):
+        return []
+    few = replace(stream, attributes=stream.attributes % 64)
+    best = peers.best_of(
+        scale.rounds,
+        {
+            "hashes, clock, fetching": partial(peers.gate_turning_away, stream, scale.z),
+            "and counting, 64 attributes": partial(peers.gate, few, scale.z),
+            "the whole": partial(peers.gate, stream, scale.z),
+        },
+    )
+    figures = {name: outcome.ns for name, outcome in best.items()}
+    return [Figures("where the time goes", f"{stream.case} z={scale.z}", figures, "ns")]
 
 
 def slow_peers(stream: Stream, scale: Scale) -> list[Result]:
