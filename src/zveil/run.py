@@ -440,6 +440,10 @@ class Run:
                     "and must be a header that names the columns"
                 ) from None
             raise FieldError(f"{source.name}: {_no_such(wanted, found)}") from None
+        except ValueError as error:
+            if not str(error).startswith("the header"):
+                raise
+            raise FieldError(f"{source.name}: {error}") from None
 
 
 def _names(head: bytes) -> list[str]:

@@ -23,6 +23,8 @@ _UNITS: tuple[tuple[int, TimeUnit], ...] = (
     (_SECONDS_BELOW * 10**3, "ms"),
     (_SECONDS_BELOW * 10**6, "us"),
 )
+# Below that a number of this unit would have been taken for one of a coarser unit.
+_LEAST = {"ms": _SECONDS_BELOW, "us": _SECONDS_BELOW * 10**3, "ns": _SECONDS_BELOW * 10**6}
 
 
 class ColumnsAct:
@@ -103,7 +105,9 @@ class ColumnsAct:
             column = column.dictionary_decode()
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
-            self.time_format, nanoseconds, bad = parse_times(column, self.time_format)
+            self.time_format, nanoseconds, bad = parse_times(
+                column, self.time_format, self._policy.time_format is None
+            )
             self._unit = "ns"
             times = pa.Array.from_buffers(
                 pa.int64(), len(column), [None, pa.py_buffer(nanoseconds)]
@@ -121,7 +125,20 @@ class ColumnsAct:
             if self.time_format == "iso":
                 raise ValueError("time-format: iso was stated, but the times are numbers")
             self._unit = cast(TimeUnit, self.time_format or "s")
+            if self._policy.time_format is None and self._unit != "s":
+                return self._likely(batch, column, _LEAST[self._unit])
         return batch, column
+
+    def _likely(
+        self, batch: pa.RecordBatch, times: pa.Array, least: int
+    ) -> tuple[pa.RecordBatch, pa.Array]:
+        """Leave out numbers that by their size are of a coarser unit than most are."""
+        good = pc.or_(pc.greater_equal(times, least), pc.less_equal(times, -least))
+        good = pc.fill_null(good, True)
+        if pc.all(good).as_py() is not False:
+            return batch, times
+        self.bad_times += len(times) - pc.sum(good).as_py()
+        return batch.filter(good), times.filter(good)
 
     def _pseudonyms(self, users: pa.Array) -> pa.Array:
         if pa.types.is_dictionary(users.type):

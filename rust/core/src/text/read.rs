@@ -29,6 +29,8 @@ pub(crate) struct Reader {
     max_line: usize,
     stop_at_problem: bool,
     pub(crate) time_format: Option<TimeFormat>,
+    /// The format of times was not stated: a number that is of another unit by its size is bad.
+    is_guessed: bool,
     /// Lines read since the counter was last taken.
     pub(crate) lines: u64,
     /// The first bad ones of these.
@@ -92,6 +94,7 @@ impl Reader {
             max_line: plan.max_line,
             stop_at_problem: plan.stop_at_problem,
             time_format: plan.time_format,
+            is_guessed: plan.time_format.is_none(),
             lines: 0,
             troubles: Vec::new(),
             bad: Default::default(),
@@ -263,6 +266,13 @@ impl Reader {
         let cells = &cells[first..];
         let mut taking = Taking { is_json, start, block, decoded, scratch };
         let time = taking.time(&cells[TIME], &mut self.time_format)?;
+        let is_there = time != i64::MIN;
+        if self.is_guessed
+            && is_there
+            && !self.time_format.is_some_and(|format| format.is_likely(time))
+        {
+            return Err((Problem::Time, cells[TIME].start as usize));
+        }
         let user = taking.spot(&cells[USER])?;
         if matches!(user, Spot::Bool(_))
             || matches!(user, Spot::Float(number) if number.fract() != 0.0)
