@@ -486,6 +486,10 @@ class Run:
                     "and must be a header that names the columns"
                 ) from None
             raise FieldError(f"{source.name}: {no_such_field(wanted, found)}") from None
+        except ValueError as error:
+            if not str(error).startswith("the header"):
+                raise
+            raise FieldError(f"{source.name}: {error}") from None
 
 
 def _names(head: bytes) -> list[str]:
