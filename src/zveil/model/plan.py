@@ -275,6 +275,6 @@ def _periods(horizon: float) -> Iterator[float]:
 def _reason(k: int, probability: float, horizon: float, count: str) -> str:
     who = "visible users" if count == "visible" else "all users"
     return (
-        f"probability: no z reaches {probability:g} for k = {k} among {who} over {horizon:g} "
-        "windows; there are too few users for it. Take a smaller k, probability or horizon"
+        f"probability: no z reaches {probability:g} for k = {k} among {who} over a horizon of "
+        f"{horizon:g}; there are too few users for it. Take a smaller k, probability or horizon"
     )

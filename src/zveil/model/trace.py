@@ -50,7 +50,7 @@ def from_columns(
         raise ValueError("window: expected a duration above 0, got 0")
     scale_ns = unit_ns(time_unit)
     pieces = list(aligned((times, users, attributes), _NAMES))
-    columns = [pa.chunked_array([piece[at] for piece in pieces]) for at in range(len(_NAMES))]
+    columns = [_plain([piece[at] for piece in pieces]) for at in range(len(_NAMES))]
     there = columns[0].is_valid()
     for column in columns[1:]:
         there = pc.and_(there, column.is_valid())
@@ -63,12 +63,23 @@ def from_columns(
     windows = int(window_index.max()) + 1
 
     # Who showed what when, once each: two steps, so that no product of three counts overflows.
+    if windows * attribute_count >= 2**63:
+        window_index = np.unique(window_index, return_inverse=True)[1].astype(np.int64)
     _, place = np.unique(window_index * attribute_count + attribute, return_inverse=True)
     once = np.unique(place.astype(np.int64) * user_count + user, return_index=True)[1]
     shown = np.bincount(attribute[once], minlength=attribute_count)
     rows = np.bincount(attribute, minlength=attribute_count)
     whole = windows * user_count
     return Population(user_count, shown / whole, rows / whole)
+
+
+def _plain(pieces: list[pa.Array]) -> pa.ChunkedArray:
+    """Put a column together, in a type that Arrow's own functions take."""
+    column = pa.chunked_array(pieces)
+    views = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column.cast(views.get(str(column.type), column.type))
 
 
 def _nanoseconds(column: pa.ChunkedArray, scale_ns: int) -> NDArray[np.int64]:
@@ -78,17 +89,17 @@ def _nanoseconds(column: pa.ChunkedArray, scale_ns: int) -> NDArray[np.int64]:
     values = column.to_numpy()
     if values.dtype.kind not in "iuf":
         raise TypeError(f"times: expected numbers or datetimes, got {column.type}")
+    # Half of what fits, so that the difference of two times fits too. NaN is not within it.
+    limit = 2**62 / scale_ns
+    if values.size and not -limit < values.min() <= values.max() < limit:
+        raise ValueError("times: expected times within 146 years of 1970; is time_unit right?")
     if values.dtype.kind == "f":
-        if not np.isfinite(values).all():
-            raise ValueError("times: expected finite numbers")
         return np.asarray(np.rint(values * scale_ns), dtype=np.int64)
     return np.asarray(values, dtype=np.int64) * scale_ns
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
     """Give each row the number of its value, and how many values there are."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
