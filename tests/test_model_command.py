@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 from zveil.cli import main
 
 PROGRAM = Path(sys.executable).parent / "zveil"
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def call(*arguments: str) -> Result:

@@ -14,8 +14,10 @@ empty set is taken out of the sum, and the rest divided by its weight 1 - P(empt
 
 With n = U - 1 and m = k - 1, the derivatives of f that bound the errors are
 
-    f'  = m b,                        b = P[Bin(n, e^l) = m];  largest at e^l = m / n
-    f'' = m b (m - n e^l) / (1 - e^l)  largest where (m - n p)^2 = (n - m) p,  p = e^l.
+    f'  = m b,                        b = P[Bin(n, p) = m],  p = e^l
+    f'' = m b (m - n p) / (1 - p),    largest where (m - n p)^2 = (n - m) p
+
+and f + f' is largest where f' + f'' = 0, at p = (m + 1) / (n + 1).
 """
 
 from dataclasses import dataclass
@@ -169,13 +171,14 @@ def _lowest(others: int, wanted: int, left_out: float) -> float:
     return (log(left_out) + lgamma(wanted + 1)) / wanted - log(others)
 
 
-def slope(others: int, wanted: int) -> float:
-    """Give the largest f'(l), at e^l = m / n.
+def swing(others: int, wanted: int) -> float:
+    """Give the largest f(l) + f'(l), which bounds how fast p_k changes with any p^N.
 
-    >>> round(slope(10**6, 1), 4)
-    0.3679
+    >>> round(swing(10**6, 1), 4)
+    1.1353
     """
-    return wanted * _exactly(others, wanted, wanted / others)
+    p = (wanted + 1) / (others + 1)
+    return float(at_least(wanted, others, np.array([p]))[0]) + wanted * _exactly(others, wanted, p)
 
 
 def _bend(others: int, wanted: int) -> float:

@@ -8,25 +8,25 @@ Let q be the p^N of one attribute and P' the probability of the rest of y. As a 
 p_k is an average over the rest of
 
     h(q) = q f(log P'q) + (1 - q) f(log P'(1 - q)),
-    h'(q) = g(log P'q) - g(log P'(1 - q)),   g = f + f',  0 <= g <= K = 1 + max f'.
+    h'(q) = g(log P'q) - g(log P'(1 - q)),   g = f + f',  0 <= g <= K = max g.
 
 So |h'| <= K. Every q falls as z grows; hence with S(z) = sum of q, for any two z,
 
     |p_k(z1) - p_k(z2)| <= K |S(z1) - S(z2)|.
 
-Among visible users, a quotient of which numerator and denominator change by at most K and 1 times
-that, K becomes (K + 1) / v, v the larger of the two shares of visible users. An interval of z whose
-two ends are too low for anything between them to reach the wanted probability is left out whole;
-others are halved.
+Among visible users p_k is a quotient, a sum without the empty set by the share v of those visible.
+Its derivative by q is an average of g(log P'q) - p_k, where the rest of y is empty, and of h'
+elsewhere, by v: at most K / v, v the smaller share of the two. The whole numerator and denominator
+change by at most K and 1 times the change of S: so (K + 1) / v holds with the larger v too. An
+interval of z whose two ends are too low for anything between them to reach the wanted probability
+is left out whole; others are halved.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
-from zveil.model.anonymity import ERROR, Anonymity, averaged, slope
+from zveil.model.anonymity import ERROR, Anonymity, averaged, swing
 from zveil.model.parameters import Count, counted, positive, share, whole
 from zveil.model.population import Population
 from zveil.model.tails import at_least
@@ -190,12 +190,12 @@ def smallest_z(
 
 @dataclass(frozen=True)
 class _Point:
-    """What is known at one z: p_k and its error, S, and how fast p_k may change with S."""
+    """What is known at one z: p_k and its error, S, and v (1 if all users are counted)."""
 
     p_k: float
     error: float
     size: float
-    speed: float
+    share: float
 
 
 class _Search:
@@ -206,7 +206,7 @@ class _Search:
     ) -> None:
         self._population, self._k, self._horizon = population, k, horizon
         self._wanted, self._count = wanted, count
-        self._speed = 1 + slope(population.users - 1, k - 1)
+        self._swing = swing(population.users - 1, k - 1)
         self.at = lru_cache(maxsize=None)(self._at)
 
     def first(self, low: int, high: int) -> int | None:
@@ -238,24 +238,23 @@ class _Search:
                 return False
         # Between them p_k lies under two lines over S that rise from the ends: where they meet.
         change = one.size - other.size
-        if np.isinf(other.speed):
-            most = one.p_k + one.speed * change
-        else:
-            rise = one.speed * other.speed * change
-            meet = other.speed * one.p_k + one.speed * other.p_k + rise
-            most = meet / (one.speed + other.speed)
-        return bool(most + max(one.error, other.error) >= self._wanted)
+        down = (self._swing + 1) / one.share
+        if other.share == 0:
+            return one.p_k + down * change + one.error >= self._wanted
+        up = self._swing / other.share
+        down = min(down, up)
+        most = (up * one.p_k + down * other.p_k + up * down * change) / (up + down)
+        return most + max(one.error, other.error) >= self._wanted
 
     def _at(self, z: int) -> _Point:
         found = averaged(self._population, z, self._k, self._horizon, error=_COARSE)
         if abs(found.of(self._count) - self._wanted) <= self._off(found):
             found = averaged(self._population, z, self._k, self._horizon, error=ERROR)
         if self._count == "all":
-            return _Point(found.everyone, found.error, found.held, self._speed)
-        if found.visible_share == 0:  # nobody to promise anything to
-            return _Point(0.0, 0.0, found.held, np.inf)
-        speed = (self._speed + 1) / found.visible_share
-        return _Point(found.visible, found.visible_error, found.held, speed)
+            return _Point(found.everyone, found.error, found.held, 1.0)
+        # Where nobody is visible, there is nobody to promise anything to.
+        p_k = found.visible if found.visible_share else 0.0
+        return _Point(p_k, found.visible_error, found.held, found.visible_share)
 
     def _off(self, found: Anonymity) -> float:
         return found.visible_error if self._count == "visible" else found.error

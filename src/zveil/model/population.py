@@ -30,8 +30,8 @@ class Population:
     --------
     >>> Population(users=1_000, p_x=[0.5, 0.25, 0.125])
     Population(users=1000, attributes=3)
-    >>> Population.power_law().p_x[0].round(6)
-    np.float64(0.048771)
+    >>> Population.power_law().p_x[:2].round(6)
+    array([0.048771, 0.02469 ])
     """
 
     users: int

@@ -71,8 +71,8 @@ def p_n(population: Population, z: int, horizon: float) -> Floats:
 
     Examples
     --------
-    >>> p_n(Population.power_law(), z=20, horizon=24)[0].round(4)
-    np.float64(0.6988)
+    >>> p_n(Population.power_law(), z=20, horizon=24)[:2].round(4)
+    array([0.6988, 0.4512])
     """
     return -np.expm1(log_absent(population, z, horizon))
 

@@ -76,9 +76,9 @@ def from_columns(
 def _plain(pieces: list[pa.Array]) -> pa.ChunkedArray:
     """Put a column together, in a type that Arrow's own functions take."""
     column = pa.chunked_array(pieces)
-    views = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
+    views = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
     return column.cast(views.get(str(column.type), column.type))
 
 
