@@ -11,6 +11,8 @@ from zveil import __version__
 from zveil.cli.completion import completion
 from zveil.cli.demo import demo
 from zveil.cli.key import key
+from zveil.cli.model import model
+from zveil.cli.plan import plan
 from zveil.cli.run import run
 
 
@@ -55,5 +57,5 @@ def main() -> None:
     """
 
 
-for command in (run, demo, key, completion):
+for command in (run, plan, model, demo, key, completion):
     main.add_command(command)
