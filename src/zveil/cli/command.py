@@ -7,6 +7,7 @@ from zveil.cli.completion import completion
 from zveil.cli.demo import demo
 from zveil.cli.key import key
 from zveil.cli.run import run
+from zveil.cli.simulate import simulate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,5 +20,5 @@ def main() -> None:
     """
 
 
-for command in (run, demo, key, completion):
+for command in (run, simulate, demo, key, completion):
     main.add_command(command)
