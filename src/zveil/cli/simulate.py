@@ -44,7 +44,7 @@ _EVERY_S = 0.2
 @click.option(
     "--start", metavar="TIME", help="When it starts, Unix seconds or ISO 8601: 2020-01-01 (UTC)."
 )
-@click.option("--seed", type=int, metavar="N", help="Another seed makes another stream.")
+@click.option("--seed", type=int, metavar="N", help="Another makes another stream: 1; isp-day 6.")
 @click.option(
     "--class", "classes", multiple=True, metavar="SHARE:FACTOR",
     help="A share of the users whose rates are so many times as high; repeat it until the shares "
