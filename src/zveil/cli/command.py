@@ -14,6 +14,7 @@ from zveil.cli.key import key
 from zveil.cli.model import model
 from zveil.cli.plan import plan
 from zveil.cli.run import run
+from zveil.cli.simulate import simulate
 
 
 class Program(click.Group):
@@ -57,5 +58,5 @@ def main() -> None:
     """
 
 
-for command in (run, plan, model, demo, key, completion):
+for command in (run, plan, model, simulate, demo, key, completion):
     main.add_command(command)
