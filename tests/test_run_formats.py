@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from program import line, ran, run
 from test_run import T, policy
 
-from zveil.act import ColumnsAct
+from zveil.act.columns import ColumnsAct
 from zveil.io import Format
 from zveil.reference import Reference, user_text
 
