@@ -109,13 +109,16 @@ def test_the_plan_for_reading() -> None:
 
 
 def test_a_plan_where_ids_must_change() -> None:
-    arguments = ["plan", "--users", "300", "--attributes", "30", "--rate", "1", "--horizon", "3"]
-    found = answer(*arguments, "-k", "4", "--probability", "0.6")
-    shown = call(*arguments, "-k", "4", "--probability", "0.6").stdout
-    if found["z"] is None:
-        assert "no z reaches it over 3 windows" in shown
-    else:
-        assert f"ids that stay: z = {found['z']}" in shown
+    arguments = [
+        "plan", "--users", "10", "--attributes", "6", "--rate", "0.0513", "--exponent", "1e-6",
+        "--horizon", "12", "--probability", "0.3",
+    ]  # fmt: skip
+    found = answer(*arguments)
+    assert (found["z"], found["p_k"], found["released"]) == (None, None, None)
+    assert found["options"]
+    shown = call(*arguments).stdout
+    assert "with ids that stay, no z reaches it over 12 windows" in shown
+    assert "advice: change user ids every 4 windows" in shown
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def plan(
             continue
         options.append(Option(period, z, found.of(counted(count)), released(population, z)))
     if not options:
-        raise Unreachable(_reason(k, probability, periods[0], count))
+        raise Unreachable(_reason(k, probability, horizon, count, ", however often ids change"))
     kept = next((option for option in options if option.rotate_every == periods[-1]), None)
     options.sort(key=lambda option: (-option.released, -option.rotate_every))
     return Plan(k, probability, horizon, counted(count), kept, tuple(options))
@@ -271,9 +271,10 @@ def _periods(horizon: float) -> Iterator[float]:
     yield int(horizon) if horizon == int(horizon) else horizon
 
 
-def _reason(k: int, probability: float, horizon: float, count: str) -> str:
+def _reason(k: int, probability: float, horizon: float, count: str, more: str = "") -> str:
     who = "visible users" if count == "visible" else "all users"
     return (
         f"probability: no z reaches {probability:g} for k = {k} among {who} over a horizon of "
-        f"{horizon:g}; there are too few users for it. Take a smaller k, probability or horizon"
+        f"{horizon:g}{more}; there are too few users for it. Take a smaller k, probability or "
+        "horizon"
     )
