@@ -277,6 +277,7 @@ def test_names_grow_with_their_number() -> None:
         ({"windows": 0}, "windows: expected a whole number from 1"),
         ({"windows": 10**9}, "windows: expected an end before 2286"),
         ({"rate": 0}, "rate: expected a number above 0, got 0"),
+        ({"rate": 1e300}, "rate: expected at most 1,000,000 events a millisecond"),
         ({"rate": float("nan")}, "rate: expected a number above 0, got nan"),
         ({"exponent": -1}, "exponent: expected a number of at least 0, got -1"),
         ({"window": "1.5us"}, "window: expected whole milliseconds, at least one, got '1.5us'"),

@@ -25,6 +25,7 @@ START = 1_577_836_800
 _FIRST, _LAST = 10**9, 10**10
 _MOST_USERS = 2**31 - 1
 _MOST_ATTRIBUTES = 10_000_000
+_MOST_PER_MS = 1_000_000
 _ROWS = 65_536
 
 
@@ -119,6 +120,11 @@ class Scenario:
             if flash.at_ms >= self.windows * self.window_ms:
                 raise ValueError(f"flash: expected a start within the stream, got {flash.at!r}")
         self._check_popularity()
+        busiest = 1.75 * (1 + sum(flash.factor - 1 for flash in self.flashes))
+        if (rate := self._components[0].rate * busiest) > _MOST_PER_MS:
+            raise ValueError(
+                f"rate: expected at most {_MOST_PER_MS:,} events a millisecond, got {rate:,.0f}"
+            )
 
     @property
     def window_ms(self) -> int:
@@ -259,7 +265,7 @@ class Scenario:
                 found += (flash.factor - 1) * extra
         return found / self.window_ms
 
-    @property
+    @cached_property
     def _components(self) -> list[Component]:
         start = self._start_ms
         end = start + self.windows * self.window_ms
