@@ -226,7 +226,8 @@ class Scenario:
             return power_law(self.rate, self.exponent, self.attributes)
         px = curve(self.popularity, self.attributes)
         # Over a whole day, so that a longer stream begins with a shorter one.
-        edges = np.arange(max(1, round(DAY_MS / self.window_ms)) + 1) * self.window_ms
+        count = max(1, round(DAY_MS / self.window_ms))
+        edges = np.arange(count + 1, dtype=np.int64) * self.window_ms
         calm = _activities(self._profile, self._start_ms + edges) / self.window_ms
         return calibrated(px, *_kinds(calm, self._factors, self._counts / self.users))
 
@@ -241,7 +242,7 @@ class Scenario:
 
     @property
     def _edges_ms(self) -> NDArray[np.int64]:
-        return np.arange(self.windows + 1) * self.window_ms
+        return np.arange(self.windows + 1, dtype=np.int64) * self.window_ms
 
     @cached_property
     def _factors(self) -> Floats:
