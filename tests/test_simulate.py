@@ -10,6 +10,7 @@ from simulated import all_of, deviations, measured_px
 from zveil import Gate
 from zveil.reference import Reference
 from zveil.simulate import Events, Flash, Late, Scenario, UserClass, isp_day, paper, preset
+from zveil.simulate.draws import Ranks
 from zveil.simulate.rates import DAY, DAY_MS, HOUR_MS, Profile, calibrated, exposed
 from zveil.simulate.rows import Rows
 
@@ -171,8 +172,17 @@ def test_flashes_of_all_ranks_overlap_by_adding() -> None:
     )
 
 
+@pytest.mark.parametrize("attributes", [1, 2, 400, 30_000, 3_000_000])
+def test_ranks_are_drawn_as_a_search_would(attributes: int) -> None:
+    weights = np.random.default_rng(attributes).pareto(1.0, attributes)
+    borders = np.cumsum(weights) / np.cumsum(weights)[-1]
+    drawn = Ranks(weights).draw(np.random.default_rng(5), 200_000)
+    expected = np.searchsorted(borders, np.random.default_rng(5).random(200_000), "right") + 1
+    assert np.array_equal(drawn, expected)
+
+
 def test_a_huge_flash_is_cut_into_cells_too() -> None:
-    scenario = Scenario(users=1_000, attributes=20, windows=3, flashes=(Flash("1h", "10m", 3_000),))
+    scenario = Scenario(users=20_000, attributes=20, windows=3, flashes=(Flash("1h", "30m", 300),))
     parts = list(scenario.columns(10_000))
     assert sum(part.size for part in parts) == pytest.approx(scenario.expected_events(), rel=0.01)
     assert (np.diff(all_of(parts).time_ms) >= 0).all()
@@ -277,6 +287,7 @@ def test_names_grow_with_their_number() -> None:
         ({"windows": 0}, "windows: expected a whole number from 1"),
         ({"windows": 10**9}, "windows: expected an end before 2286"),
         ({"rate": 0}, "rate: expected a number above 0, got 0"),
+        ({"rate": 1e300}, "rate: expected at most 1,000,000 events a millisecond"),
         ({"rate": float("nan")}, "rate: expected a number above 0, got nan"),
         ({"exponent": -1}, "exponent: expected a number of at least 0, got -1"),
         ({"window": "1.5us"}, "window: expected whole milliseconds, at least one, got '1.5us'"),

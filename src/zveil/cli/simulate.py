@@ -102,7 +102,7 @@ def simulate(output: str | None, to: str | None, fields: str, quiet: bool, **giv
     try:
         names = _names(fields)
         scenario = _scenario(**given)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise click.UsageError(f"--{error}") from None
     form = Format(to) if to else of_path(output or "-")[0] or Format.NDJSON
     raise SystemExit(_Simulation(scenario, form, output, names, quiet=quiet).go())

@@ -5,6 +5,7 @@ All users together are one Poisson stream. It is cut into cells of so much activ
 whatever is drawn before it, however long the stream goes on, and whatever flashes come on top.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -80,10 +81,11 @@ class Users:
             at *= self._numbers[-1]
         else:
             at = np.interp(at * self._weights[-1], self._weights, self._numbers)
+        # Rounding may reach the upper end, which belongs to nobody.
+        np.minimum(at, self._numbers[-1] - 1, out=at)
         found = at.astype(np.int32)
         found += 1
-        # Rounding may reach the upper end, which belongs to nobody.
-        return np.minimum(found, np.int32(self._numbers[-1]), out=found)
+        return found
 
 
 class Cell(NamedTuple):
@@ -117,13 +119,16 @@ class Component:
         """Draw it, cell by cell."""
         begin, end = self.profile.activity([self.start_ms, self.end_ms])
         length = CELL_EVENTS / self.rate
-        number = 0
-        while begin + number * length < end:
-            cell_begin = begin + number * length
+        for number in itertools.count():
+            first, last = begin + number * length, begin + (number + 1) * length
+            if first >= end:
+                return
             random = generator(seed, self.number, number)
             at = random.random(random.poisson(CELL_EVENTS))
             at *= length
-            at += cell_begin
+            at += first
+            # Rounding must not carry an event past the first one of the next cell.
+            np.minimum(at, last, out=at)
             at.sort()
             users = self.users.draw(random, len(at))
             ranks = self.ranks.draw(random, len(at))
@@ -133,9 +138,8 @@ class Component:
             events = Events(times, users, ranks)
             # All of a cell is drawn, so that a longer stream begins with a shorter one.
             events = events.at(slice(0, int(np.searchsorted(at, end))))
-            number += 1
-            reached = min(float(self.profile.times_ms([cell_begin + length])[0]), self.end_ms)
-            yield Cell(number - 1, events, self.midnight_ms + int(reached))
+            reached = min(float(self.profile.times_ms([last])[0]), self.end_ms)
+            yield Cell(number, events, self.midnight_ms + int(reached))
 
 
 def generator(seed: int, *place: int) -> np.random.Generator:

@@ -25,6 +25,7 @@ START = 1_577_836_800
 _FIRST, _LAST = 10**9, 10**10
 _MOST_USERS = 2**31 - 1
 _MOST_ATTRIBUTES = 10_000_000
+_MOST_PER_MS = 1_000_000
 _ROWS = 65_536
 
 
@@ -119,6 +120,11 @@ class Scenario:
             if flash.at_ms >= self.windows * self.window_ms:
                 raise ValueError(f"flash: expected a start within the stream, got {flash.at!r}")
         self._check_popularity()
+        busiest = 1.75 * (1 + sum(flash.factor - 1 for flash in self.flashes))
+        if (rate := self._components[0].rate * busiest) > _MOST_PER_MS:
+            raise ValueError(
+                f"rate: expected at most {_MOST_PER_MS:,} events a millisecond, got {rate:,.0f}"
+            )
 
     @property
     def window_ms(self) -> int:
@@ -220,7 +226,8 @@ class Scenario:
             return power_law(self.rate, self.exponent, self.attributes)
         px = curve(self.popularity, self.attributes)
         # Over a whole day, so that a longer stream begins with a shorter one.
-        edges = np.arange(max(1, round(DAY_MS / self.window_ms)) + 1) * self.window_ms
+        count = max(1, round(DAY_MS / self.window_ms))
+        edges = np.arange(count + 1, dtype=np.int64) * self.window_ms
         calm = _activities(self._profile, self._start_ms + edges) / self.window_ms
         return calibrated(px, *_kinds(calm, self._factors, self._counts / self.users))
 
@@ -235,7 +242,7 @@ class Scenario:
 
     @property
     def _edges_ms(self) -> NDArray[np.int64]:
-        return np.arange(self.windows + 1) * self.window_ms
+        return np.arange(self.windows + 1, dtype=np.int64) * self.window_ms
 
     @cached_property
     def _factors(self) -> Floats:
@@ -259,7 +266,7 @@ class Scenario:
                 found += (flash.factor - 1) * extra
         return found / self.window_ms
 
-    @property
+    @cached_property
     def _components(self) -> list[Component]:
         start = self._start_ms
         end = start + self.windows * self.window_ms
