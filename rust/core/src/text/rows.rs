@@ -105,6 +105,7 @@ pub(crate) struct Field<'a> {
     /// Of each part: the number of its first row, its spots, what was decoded for it.
     pub(crate) parts: Vec<(usize, &'a [Spot], &'a [u8])>,
     pub(crate) rows: usize,
+    pub(crate) may_miss: bool,
 }
 
 impl Column for Field<'_> {
@@ -123,8 +124,14 @@ impl Column for Field<'_> {
     }
 
     fn may_miss(&self) -> bool {
-        let whole = |spot: &Spot| !matches!(spot, Spot::Missing | Spot::Float(_) | Spot::Bool(_));
-        !self.parts.iter().all(|(_, spots, _)| spots.iter().all(whole))
+        self.may_miss
+    }
+}
+
+impl Spot {
+    /// Whether it may be that there is no value, or none that could be a user's.
+    pub(crate) fn may_miss(&self) -> bool {
+        matches!(self, Self::Missing | Self::Float(_) | Self::Bool(_))
     }
 }
 

@@ -14,7 +14,7 @@ use super::plan::{Output, Plan, TextFormat};
 use super::problem::Problem;
 use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
 use super::render::{Renderer, Written};
-use super::rows::{Field, Rows};
+use super::rows::{Field, Rows, Spot};
 use super::time::TimeFormat;
 use crate::batch::VEILED;
 use crate::error::Error;
@@ -490,10 +490,10 @@ fn field<'a>(
     block: &'a [u8],
     rows: &'a [Rows],
     count: usize,
-    spots: impl Fn(&'a Rows) -> &'a Vec<super::rows::Spot>,
+    spots: impl Fn(&'a Rows) -> &'a Vec<Spot>,
 ) -> Field<'a> {
     let mut first = 0;
-    let parts = rows
+    let parts: Vec<_> = rows
         .iter()
         .map(|rows| {
             let part = (first, &spots(rows)[..], &rows.decoded[..]);
@@ -501,5 +501,6 @@ fn field<'a>(
             part
         })
         .collect();
-    Field { block, parts, rows: count }
+    let may_miss = parts.iter().any(|(_, spots, _)| spots.iter().any(Spot::may_miss));
+    Field { block, parts, rows: count, may_miss }
 }
