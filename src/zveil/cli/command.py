@@ -3,6 +3,7 @@
 import click
 
 from zveil import __version__
+from zveil.cli.audit import audit
 from zveil.cli.completion import completion
 from zveil.cli.demo import demo
 from zveil.cli.key import key
@@ -19,5 +20,5 @@ def main() -> None:
     """
 
 
-for command in (run, demo, key, completion):
+for command in (run, audit, demo, key, completion):
     main.add_command(command)
