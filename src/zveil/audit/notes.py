@@ -106,8 +106,8 @@ CRITERIA = (
     (
         "Linkability",
         "Can records of one user be joined, within the stream or across a change of pseudonyms? "
-        "Within the stream they are joined by the id. Across a change it is measured where "
-        "--rotate is given.",
+        "Within the stream they are joined by the id. Across a change it is measured if a "
+        "period was named.",
     ),
     (
         "Inference",

@@ -60,8 +60,8 @@ class Codebook:
             self._count += len(new)
             self._merge(pieces)
         rows = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-        found: Codes = np.append(numbers, -1)[rows].astype(np.int32)
-        return found
+        codes: Codes = np.append(numbers, -1).astype(np.int32)[rows]
+        return codes
 
     def words(self, codes: Sequence[int]) -> list[str]:
         """Give values by their numbers, as text."""
@@ -174,8 +174,8 @@ def read(
             shown[number].append(codes[is_whole])
     firsts = np.cumsum([0, *(len(book) for book in values)], dtype=np.int64)
     return Observations(
-        time_ns=np.concatenate(sum(times, [])),
-        user=np.concatenate(sum(people, [])),
+        time_ns=np.concatenate([piece for pieces in times for piece in pieces]),
+        user=np.concatenate([piece for pieces in people for piece in pieces]),
         value=np.concatenate(
             [piece + np.int32(first) for first, pieces in zip(firsts[:-1], shown, strict=True)
              for piece in pieces]

@@ -90,7 +90,7 @@ def use_rows(use: Utility) -> Rows:
 def field_rows(use: Utility) -> Rows:
     """Give what is left of each field."""
     rows: Rows = [
-        ("field", "released", "observed", "", "values that appear", "values observed", "")
+        ("field", "released", "of observed", "share", "values left", "of observed", "share")
     ]
     rows += [
         (
@@ -109,7 +109,7 @@ def field_rows(use: Utility) -> Rows:
 
 def per_user_rows(use: Utility) -> Rows:
     """Give how much visible users released."""
-    head = ("of the visible users", *(f"{part} %" for part in use.per_user))
+    head = ("of the visible users", *(f"{part}%" for part in use.per_user))
     counts = (f"{count:,.0f}" for count in use.per_user.values())
     return [head, ("released observations, at most", *counts)]
 
@@ -141,7 +141,7 @@ def group_rows(found: Sequence[Crowds]) -> Rows:
 def unicity_rows(found: Sequence[Unicity]) -> Rows:
     """Give how many users a few points single out."""
     rows: Rows = [
-        ("points known", "singled out", "95 % interval", "users tried", "with fewer points")
+        ("points known", "singled out", "95% interval", "users tried", "with fewer points")
     ]
     rows += [
         (
@@ -159,7 +159,7 @@ def unicity_rows(found: Sequence[Unicity]) -> Rows:
 def linkage_rows(found: Linkage) -> Rows:
     """Give how many users were found again."""
     return [
-        ("", "number", "share", "95 % interval"),
+        ("", "number", "share", "95% interval"),
         ("visible in a period and in the next: cases", number(found.both), "", ""),
         ("matched by equal sets", number(found.same_set), percent(found.same_set_share), ""),
         ("  wrong matches by equal sets", number(found.same_set_wrong), "", ""),

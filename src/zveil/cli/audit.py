@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -118,7 +119,12 @@ def audit(
         fields = _Fields(time_field, user_field, attributes, time_format)
         found = _measure(sources, originals, fields, asked, watch)
         watch.clear()
-        _tell(found, as_json=as_json, report=report, names=[each.name for each in sources])
+        _tell(
+            found,
+            as_json=as_json,
+            report=report,
+            names=[os.path.basename(each.name) for each in sources],
+        )
     except (SourceError, OSError, MemoryError) as error:
         watch.clear()
         raise SystemExit(_said(str(error), FAILED)) from None
@@ -268,7 +274,7 @@ def _tell(found: Audit, *, as_json: bool, report: str | None, names: Sequence[st
         from zveil.audit.report import page
 
         with open(report, "w", encoding="utf-8") as file:
-            file.write(page(found, names))
+            file.write(page(found, names, f"{datetime.now(UTC):%Y-%m-%d}"))
     try:
         click.echo(json.dumps(as_dict(found)) if as_json else as_text(found))
     except BrokenPipeError:
