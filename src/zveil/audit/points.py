@@ -85,12 +85,13 @@ class Points:
     @classmethod
     def of(cls, observations: Observations) -> Points:
         """Sort the observations of a stream."""
-        persons, user = np.unique(observations.user, return_inverse=True)
+        is_visible = np.bincount(observations.user, minlength=len(observations.users)) > 0
+        persons = np.flatnonzero(is_visible)
         return cls._sorted(
-            user.astype(np.int64),
+            (np.cumsum(is_visible) - 1)[observations.user],
             observations.value,
             observations.time_ns,
-            persons.astype(np.int64),
+            persons,
             np.zeros(len(persons), np.int64),
         )
 

@@ -145,7 +145,10 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     middle = p + z2 / (2 * trials)
     half = _Z_95 * math.sqrt(p * (1 - p) / trials + z2 / (4 * trials**2))
     scale = 1 + z2 / trials
-    return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)
+    # Exactly nothing and all at the ends, where rounding would leave a little.
+    low = (middle - half) / scale if successes else 0.0
+    high = (middle + half) / scale if successes < trials else 1.0
+    return low, high
 
 
 def _draws(random: np.random.Generator, counts: Ints, number: int) -> Ints:

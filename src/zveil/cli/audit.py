@@ -15,7 +15,6 @@ import click
 from zveil.durations import duration_ns
 from zveil.io import Format, Input, SourceError, find
 from zveil.policy import TimeFormat
-from zveil.run import FieldError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,28 +109,26 @@ def audit(
     Exit codes: 0 done; 1 reading or writing failed; 2 wrong usage; 3 no event could be read.
     """  # noqa: D301  # click's mark for text that must not be wrapped
     watch = _Watch(quiet=quiet or as_json)
+    form = Format(stated) if stated else None
     try:
         asked = _options(rotate, points, sample, seed, show_values)
-        form = Format(stated) if stated else None
         sources = find(released, form)
         originals = find(original, form) if original else []
         _check_report(report, [*sources, *originals])
-        fields = _Fields(time_field, user_field, attributes, time_format)
+    except (SourceError, ValueError) as error:
+        raise click.UsageError(_as_option(str(error))) from None
+    fields = _Fields(time_field, user_field, attributes, time_format)
+    try:
         found = _measure(sources, originals, fields, asked, watch)
         watch.clear()
-        _tell(
-            found,
-            as_json=as_json,
-            report=report,
-            names=[os.path.basename(each.name) for each in sources],
-        )
+        _tell(found, as_json=as_json, report=report, names=[each.name for each in sources])
     except (SourceError, OSError, MemoryError) as error:
         watch.clear()
         raise SystemExit(_said(str(error), FAILED)) from None
     except _NothingReadError as error:
         watch.clear()
         raise SystemExit(_said(str(error), BAD_INPUT)) from None
-    except (FieldError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         watch.clear()
         raise click.UsageError(_as_option(str(error))) from None
 
@@ -274,6 +271,7 @@ def _tell(found: Audit, *, as_json: bool, report: str | None, names: Sequence[st
         from zveil.audit.report import page
 
         with open(report, "w", encoding="utf-8") as file:
+            names = [os.path.basename(name) for name in names]
             file.write(page(found, names, f"{datetime.now(UTC):%Y-%m-%d}"))
     try:
         click.echo(json.dumps(as_dict(found)) if as_json else as_text(found))
