@@ -17,16 +17,15 @@ def worst_case(scale: Scale) -> list[Result]:
     z = max(scale.z_values)
     observations = scale.worst_case_observations
     stream = cycling_users(z - 1, observations, scale.per_window)
-    best = peers.best_of(
-        scale.rounds,
-        {
-            "gate": partial(peers.gate, stream, z),
-            "algorithm 1": partial(peers.algorithm1, stream, z),
-        },
-    )
-    peers.require_agreement(best, "gate", "algorithm 1")
+    contestants: dict[str, peers.Contestant] = {"gate": partial(peers.gate, stream, z)}
+    no_rust = peers.missing(peers.OURS_IN_RUST)
+    if not no_rust:
+        contestants["algorithm 1"] = partial(peers.algorithm1, stream, z)
+    best = peers.best_of(scale.rounds, contestants)
+    peers.require_agreement(best, *contestants)
     case = f"z={z}, {z - 1} users cycling"
-    return [Figures("worst case", case, {name: run.ns for name, run in best.items()}, "ns")]
+    times = Figures("worst case", case, {name: run.ns for name, run in best.items()}, "ns")
+    return [times, *([Figures("worst case", case, {}, note=no_rust)] if no_rust else [])]
 
 
 def stalls(scale: Scale) -> list[Result]:

@@ -22,6 +22,8 @@ def live_pairs(stream: Stream, scale: Scale) -> list[Result]:
     """
     if stream.attribute_count != max(scale.attribute_counts):
         return []
+    if no_rust := peers.missing(peers.OURS_IN_RUST):
+        return [Figures("bytes per live pair", f"{stream.case} z={scale.z}", {}, note=no_rust)]
     results: list[Result] = []
     for length, wanted in ((scale.observations, PER_PAIR), (scale.per_window, PER_PAIR_AT_FIRST)):
         part = stream.prefix(length)

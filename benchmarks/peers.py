@@ -19,7 +19,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import zveil_peers
 from numpy.typing import NDArray
 from workloads import START_NS, WINDOW_NS, Integers, Stream
 
@@ -27,6 +26,13 @@ import zveil
 import zveil.reference
 
 Mask = NDArray[np.bool_]
+
+# Peers that are not part of zveil, by the modules they are in. One that is not installed is left
+# out, and the report says so.
+OURS_IN_RUST, ZANON, ORJSON = "zveil_peers", "zanonymity.zanon", "orjson"
+
+SEVERAL_CORES = (os.cpu_count() or 1) > 1
+ONE_CORE = "not measured: one core"
 
 
 class DisagreementError(Exception):
@@ -84,6 +90,17 @@ def require_agreement(outcomes: Mapping[str, Outcome], *names: str) -> None:
             )
 
 
+def missing(peer: str) -> str:
+    """Say why a peer cannot take part, for the report; nothing if it can."""
+    # zanon imports a plotting library, which must not look for a screen.
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    try:
+        importlib.import_module(peer)
+    except ImportError:
+        return f"not measured: {peer.partition('.')[0]} is not installed"
+    return ""
+
+
 def new_gate(z: int, *, threads: int = 1, lateness: str | None = None) -> zveil.Gate:
     """Make a gate over the workloads' window, for times in nanoseconds."""
     return zveil.Gate(z, "1h", time_unit="ns", threads=threads, lateness=lateness)
@@ -100,6 +117,23 @@ def gate(stream: Stream, z: int, *, threads: int = 1, lateness: str | None = Non
     released = np.concatenate(masks)
     facts = {"bytes": contestant.stats().bytes, "released": int(released.sum())}
     return Outcome(seconds, len(stream), released, facts)
+
+
+def gate_turning_away(stream: Stream, z: int) -> Outcome:
+    """Run ``Gate.observe_many`` where every observation is too late: nothing is counted.
+
+    What is left are the hashes, the clock, and memory fetched ahead for nothing.
+    """
+    contestant = new_gate(z)
+    contestant.observe(int(stream.times[-1]) + 10 * WINDOW_NS, 0, 0)
+    batches = list(stream.batches())
+    with _quiet_collector():
+        start = perf_counter()
+        masks = [contestant.observe_many(b.times, b.users, b.attributes) for b in batches]
+        seconds = perf_counter() - start
+    if contestant.stats().late != len(stream):
+        raise DisagreementError("an observation that is too late was counted")
+    return Outcome(seconds, len(stream), np.concatenate(masks))
 
 
 def gate_levels(stream: Stream, z: int, levels: list[Integers]) -> Outcome:
@@ -134,6 +168,8 @@ def reference(stream: Stream, z: int) -> Outcome:
 
 def algorithm1(stream: Stream, z: int) -> Outcome:
     """Run Algorithm 1 in plain Rust batch by batch; its memory at the end is among the facts."""
+    import zveil_peers
+
     before = zveil_peers.allocated_bytes()
     contestant = zveil_peers.Algorithm1(z, WINDOW_NS)
     released = np.zeros(len(stream), dtype=np.bool_)
@@ -157,6 +193,8 @@ def algorithm1(stream: Stream, z: int) -> Outcome:
 
 def limit(stream: Stream, *, prefetch: bool) -> Outcome:
     """Run the limit batch by batch: hash the attribute, touch one counter."""
+    import zveil_peers
+
     contestant = zveil_peers.Limit(stream.attribute_count, prefetch)
     batches = list(stream.batches())
     with _quiet_collector():
@@ -169,17 +207,6 @@ def limit(stream: Stream, *, prefetch: bool) -> Outcome:
     return Outcome(seconds, len(stream))
 
 
-def zanon_installed() -> bool:
-    """Tell whether the authors' program can be imported; it is optional."""
-    # It imports a plotting library, which must not look for a screen.
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    try:
-        importlib.import_module("zanonymity.zanon")
-    except ImportError:
-        return False
-    return True
-
-
 def zanon(stream: Stream, z: int) -> Outcome:
     """Run the authors' program on a stream shorter than half a window.
 
@@ -187,7 +214,8 @@ def zanon(stream: Stream, z: int) -> Outcome:
     chooses z by itself from time to time. Its z is set before the first observation; on so short
     a stream it does not choose another, and the z at the end is among the facts.
     """
-    module = importlib.import_module("zanonymity.zanon")
+    from zanonymity import zanon as module  # type: ignore[import-untyped]
+
     seconds_of = (stream.times - START_NS) / 1e9
     text = stream.with_strings()
     rows = list(

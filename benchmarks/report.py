@@ -17,7 +17,7 @@ from typing import Any
 from workloads import Scale
 
 RUNS = Path(__file__).parent / "runs"
-PACKAGES = ("zveil", "numpy", "pyarrow", "zanon")
+PACKAGES = ("zveil", "numpy", "pyarrow", "zanon", "orjson")
 
 
 @dataclass(frozen=True)

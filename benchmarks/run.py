@@ -1,4 +1,4 @@
-"""Measure the gate side by side with its peers, in one run.
+"""Measure the gate and `zveil run` side by side with its peers, in one run.
 
 usage: python benchmarks/run.py [--quick] [--only SECTION ...] [--out FILE]
 """
@@ -17,11 +17,13 @@ import memory
 import peers
 import report
 import speed
+import text
 from workloads import FULL, QUICK, Scale, Stream, grid
 
 # Sections that go over the streams of the grid, and sections with a stream of their own.
 ON_GRID: dict[str, Callable[[Stream, Scale], list[report.Result]]] = {
     "batch": speed.integer_batch,
+    "where": speed.where_the_time_goes,
     "slow": speed.slow_peers,
     "strings": speed.string_columns,
     "levels": speed.three_levels,
@@ -33,6 +35,7 @@ ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "tail": memory.endless_tail,
     "worst": extremes.worst_case,
     "stalls": extremes.stalls,
+    "text": text.runs,
 }
 
 
@@ -62,7 +65,7 @@ def main() -> int:
     """Measure, print the table, keep the run."""
     sections = [*ON_GRID, *ON_THEIR_OWN]
     parser = argparse.ArgumentParser(
-        prog="run.py", description="Measure the gate side by side with its peers."
+        prog="run.py", description="Measure the gate and `zveil run` side by side with its peers."
     )
     parser.add_argument(
         "--quick", action="store_true", help="small sizes, to see that everything works"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from functools import partial
 
 import peers
@@ -25,39 +25,38 @@ def integer_batch(stream: Stream, scale: Scale) -> list[Result]:
     contestants: dict[str, peers.Contestant] = {
         f"z={z}": partial(peers.gate, stream, z) for z in scale.z_values
     }
-    contestants["algorithm 1"] = partial(peers.algorithm1, stream, scale.z)
-    contestants["limit"] = partial(peers.limit, stream, prefetch=False)
-    contestants["limit, prefetching"] = partial(peers.limit, stream, prefetch=True)
-    threaded = (os.cpu_count() or 1) > 1
-    if threaded:
+    no_rust = peers.missing(peers.OURS_IN_RUST)
+    if not no_rust:
+        contestants["algorithm 1"] = partial(peers.algorithm1, stream, scale.z)
+        contestants["limit"] = partial(peers.limit, stream, prefetch=False)
+        contestants["limit, prefetching"] = partial(peers.limit, stream, prefetch=True)
+    if peers.SEVERAL_CORES:
         contestants["two threads"] = partial(peers.gate, stream, scale.z, threads=2)
     best = peers.best_of(scale.rounds, contestants)
 
     one = f"z={scale.z}"
-    peers.require_agreement(best, one, "algorithm 1", *(["two threads"] if threaded else []))
+    peers.require_agreement(best, one, *best.keys() & {"algorithm 1", "two threads"})
     case = f"{stream.case} z={scale.z}"
     rank = scale.attribute_counts.index(stream.attribute_count)
-    gate, rust = best[one].ns, best["algorithm 1"].ns
-    limit = min(best["limit"].ns, best["limit, prefetching"].ns)
-    low, high = scale.z_values[0], scale.z_values[-1]
-    growth = best[f"z={low}"].ns, best[f"z={high}"].ns
-    results: list[Result] = [
-        Ratio("integer batch", case, "algorithm 1 in Rust", gate, rust, TIMES_ALGORITHM1[rank]),
-        Ratio("integer batch", case, "the limit", gate, limit, TIMES_LIMIT[rank]),
-        Ratio(
-            "growth with z",
-            f"{stream.case} z={high}",
-            f"z={low}",
-            growth[1],
-            growth[0],
-            GROWTH_WITH_Z,
-        ),
-    ]
-    if threaded:
+    gate = best[one].ns
+    low, high = (f"z={z}" for z in (scale.z_values[0], scale.z_values[-1]))
+    results: list[Result] = []
+    if no_rust:
+        results.append(Figures("algorithm 1 and limit", case, {}, note=no_rust))
+    else:
+        rust = best["algorithm 1"].ns
+        limit = min(best["limit"].ns, best["limit, prefetching"].ns)
+        results += [
+            Ratio("integer batch", case, "algorithm 1 in Rust", gate, rust, TIMES_ALGORITHM1[rank]),
+            Ratio("integer batch", case, "the limit", gate, limit, TIMES_LIMIT[rank]),
+        ]
+    growing = f"{stream.case} {high}"
+    results.append(Ratio("growth with z", growing, low, best[high].ns, best[low].ns, GROWTH_WITH_Z))
+    if peers.SEVERAL_CORES:
         two = best["two threads"].ns
         results.append(Ratio("two threads", case, "one thread", two, gate, TWO_THREADS))
     else:
-        results.append(Figures("two threads", case, {}, note="not measured: one core"))
+        results.append(Figures("two threads", case, {}, note=peers.ONE_CORE))
     gates = {name: outcome for name, outcome in best.items() if name.startswith("z=")}
     results += [
         Figures("integer batch", stream.case, {z: gate.ns for z, gate in gates.items()}, "ns"),
@@ -66,20 +65,39 @@ def integer_batch(stream: Stream, scale: Scale) -> list[Result]:
     return results
 
 
+def where_the_time_goes(stream: Stream, scale: Scale) -> list[Result]:
+    """Time the gate without counting, and without cache misses, beside the whole of it."""
+    if stream.user_count != max(scale.user_counts):
+        return []
+    few = replace(stream, attributes=stream.attributes % 64)
+    best = peers.best_of(
+        scale.rounds,
+        {
+            "hashes, clock, fetching": partial(peers.gate_turning_away, stream, scale.z),
+            "and counting, 64 attributes": partial(peers.gate, few, scale.z),
+            "the whole": partial(peers.gate, stream, scale.z),
+        },
+    )
+    figures = {name: outcome.ns for name, outcome in best.items()}
+    return [Figures("where the time goes", f"{stream.case} z={scale.z}", figures, "ns")]
+
+
 def slow_peers(stream: Stream, scale: Scale) -> list[Result]:
     """Time the reference and the authors' program on a prefix each, the gate on the same."""
     prefix = stream.prefix(scale.reference_prefix)
-    best = peers.best_of(
-        scale.slow_rounds,
-        {
-            "gate": partial(peers.gate, prefix, scale.z),
-            "the reference": partial(peers.reference, prefix, scale.z),
-        },
-    )
-    peers.require_agreement(best, "gate", "the reference")
-    results: list[Result] = [_against(best, "the reference", prefix, scale, TIMES_REFERENCE)]
-    if not peers.zanon_installed():
-        return [*results, Figures("zanon", stream.case, {}, note="not installed")]
+    results: list[Result] = [
+        _side_by_side(
+            "integer batch",
+            _first(prefix, scale),
+            "the reference",
+            partial(peers.gate, prefix, scale.z),
+            partial(peers.reference, prefix, scale.z),
+            scale.slow_rounds,
+            TIMES_REFERENCE,
+        )
+    ]
+    if no_zanon := peers.missing(peers.ZANON):
+        return [*results, Figures("zanon", stream.case, {}, note=no_zanon)]
 
     prefix = stream.prefix(scale.zanon_prefix)
     best = peers.best_of(
@@ -95,11 +113,12 @@ def slow_peers(stream: Stream, scale: Scale) -> list[Result]:
         "released": best["zanon"].facts["released"],
         "by the gate": best["gate"].facts["released"],
     }
-    results += [
-        _against(best, "zanon", prefix, scale, TIMES_ZANON),
+    gate, zanon = best["gate"].ns, best["zanon"].ns
+    return [
+        *results,
+        Ratio("integer batch", _first(prefix, scale), "zanon", gate, zanon, TIMES_ZANON),
         Figures("zanon", f"{stream.case}, first {short(len(prefix))}", counts),
     ]
-    return results
 
 
 def string_columns(stream: Stream, scale: Scale) -> list[Result]:
@@ -107,17 +126,17 @@ def string_columns(stream: Stream, scale: Scale) -> list[Result]:
     if stream.user_count != max(scale.user_counts):
         return []
     text = stream.with_strings()
-    best = peers.best_of(
-        scale.rounds,
-        {
-            "integers": partial(peers.gate, stream, scale.z),
-            "strings": partial(peers.gate, text, scale.z),
-        },
-    )
-    peers.require_agreement(best, "integers", "strings")
-    case = f"{stream.case} z={scale.z}"
-    strings, integers = best["strings"].ns, best["integers"].ns
-    return [Ratio("Arrow strings", case, "the integer batch", strings, integers, STRINGS)]
+    return [
+        _side_by_side(
+            "Arrow strings",
+            f"{stream.case} z={scale.z}",
+            "the integer batch",
+            partial(peers.gate, text, scale.z),
+            partial(peers.gate, stream, scale.z),
+            scale.rounds,
+            STRINGS,
+        )
+    ]
 
 
 def three_levels(stream: Stream, scale: Scale) -> list[Result]:
@@ -125,17 +144,16 @@ def three_levels(stream: Stream, scale: Scale) -> list[Result]:
     if stream.user_count != max(scale.user_counts):
         return []
     levels = [stream.attributes // 100, stream.attributes // 10, stream.attributes]
-    best = peers.best_of(
-        scale.rounds,
-        {
-            "one": partial(peers.gate, stream, scale.z),
-            "three": partial(peers.gate_levels, stream, scale.z, levels),
-        },
-    )
-    peers.require_agreement(best, "one", "three")
-    case = f"{stream.case} z={scale.z}"
     return [
-        Ratio("three levels", case, "one level", best["three"].ns, best["one"].ns, THREE_LEVELS)
+        _side_by_side(
+            "three levels",
+            f"{stream.case} z={scale.z}",
+            "one level",
+            partial(peers.gate_levels, stream, scale.z, levels),
+            partial(peers.gate, stream, scale.z),
+            scale.rounds,
+            THREE_LEVELS,
+        )
     ]
 
 
@@ -144,21 +162,33 @@ def one_at_a_time(stream: Stream, scale: Scale) -> list[Result]:
     if stream.user_count != max(scale.user_counts):
         return []
     prefix = stream.prefix(scale.single_prefix).with_strings()
-    best = peers.best_of(
-        scale.rounds,
-        {
-            "gate": partial(peers.gate_single, prefix, scale.z),
-            "reference": partial(peers.reference, prefix, scale.z),
-        },
-    )
-    peers.require_agreement(best, "gate", "reference")
-    case = f"{stream.case} z={scale.z}, first {short(len(prefix))}"
-    gate, reference = best["gate"].ns, best["reference"].ns
-    return [Ratio("observe() on strings", case, "the reference", gate, reference, SINGLE)]
+    return [
+        _side_by_side(
+            "observe() on strings",
+            _first(prefix, scale),
+            "the reference",
+            partial(peers.gate_single, prefix, scale.z),
+            partial(peers.reference, prefix, scale.z),
+            scale.rounds,
+            SINGLE,
+        )
+    ]
 
 
-def _against(
-    best: dict[str, peers.Outcome], peer: str, prefix: Stream, scale: Scale, wanted: Wanted
+def _side_by_side(
+    what: str,
+    case: str,
+    beside: str,
+    gate: peers.Contestant,
+    other: peers.Contestant,
+    rounds: int,
+    wanted: Wanted,
 ) -> Ratio:
-    case = f"{prefix.case} z={scale.z}, first {short(len(prefix))}"
-    return Ratio("integer batch", case, peer, best["gate"].ns, best[peer].ns, wanted)
+    """Time two that must release the same."""
+    best = peers.best_of(rounds, {what: gate, beside: other})
+    peers.require_agreement(best, what, beside)
+    return Ratio(what, case, beside, best[what].ns, best[beside].ns, wanted)
+
+
+def _first(prefix: Stream, scale: Scale) -> str:
+    return f"{prefix.case} z={scale.z}, first {short(len(prefix))}"

@@ -21,39 +21,31 @@ CHUNK = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much is measured. Prefixes are for the slow peers, on streams they could not finish."""
+    """How much is measured: everything, unless said otherwise."""
 
-    observations: int
-    per_window: int
-    attribute_counts: tuple[int, int, int]
-    user_counts: tuple[int, int]
+    observations: int = 20_000_000
+    per_window: int = 1_000_000
+    attribute_counts: tuple[int, int, int] = (5_000, 100_000, 5_000_000)
+    user_counts: tuple[int, int] = (10_000, 1_000_000)
     z_values: tuple[int, ...] = (5, 20, 100, 400)
     z: int = 20
-    rounds: int
-    slow_rounds: int
-    reference_prefix: int
-    zanon_prefix: int
-    single_prefix: int
-    growth_attributes: int
+    rounds: int = 3
+    # Prefixes are for the slow peers, on streams they could not finish.
+    slow_rounds: int = 2
+    reference_prefix: int = 1_200_000
+    zanon_prefix: int = 100_000
+    single_prefix: int = 500_000
+    growth_attributes: int = 5_000_000
     growth_batch: int = 1_000
-    worst_case_observations: int
-    judged: bool
+    worst_case_observations: int = 5_000_000
+    text_events: int = 5_000_000
+    text_users: int = 100_000
+    text_rounds: int = 5
+    idle_lines: int = 2_000
+    judged: bool = True
 
 
-FULL = Scale(
-    observations=20_000_000,
-    per_window=1_000_000,
-    attribute_counts=(5_000, 100_000, 5_000_000),
-    user_counts=(10_000, 1_000_000),
-    rounds=3,
-    slow_rounds=2,
-    reference_prefix=1_200_000,
-    zanon_prefix=100_000,
-    single_prefix=500_000,
-    growth_attributes=5_000_000,
-    worst_case_observations=5_000_000,
-    judged=True,
-)
+FULL = Scale()
 
 # Small enough for a test. Everything fits the cache and start-up costs show, so that its ratios
 # say nothing and are not judged.
@@ -69,6 +61,10 @@ QUICK = Scale(
     single_prefix=20_000,
     growth_attributes=100_000,
     worst_case_observations=50_000,
+    text_events=50_000,
+    text_users=5_000,
+    text_rounds=1,
+    idle_lines=200,
     judged=False,
 )
 
@@ -133,6 +129,19 @@ def grid(scale: Scale) -> Iterator[Stream]:
         attributes = zipf_attributes(attribute_count, scale.observations)
         for user_count, column in zip(scale.user_counts, users, strict=True):
             yield Stream(attribute_count, user_count, scale.per_window, times, column, attributes)
+
+
+def for_text(scale: Scale) -> Stream:
+    """Make the stream that goes through files and pipes."""
+    attribute_count = scale.attribute_counts[1]
+    return Stream(
+        attribute_count,
+        scale.text_users,
+        scale.per_window,
+        in_order(scale.text_events, scale.per_window),
+        uniform_users(scale.text_users, scale.text_events),
+        zipf_attributes(attribute_count, scale.text_events),
+    )
 
 
 def in_order(observations: int, per_window: int) -> Integers:

@@ -1,4 +1,4 @@
-"""Random events as lines of text in any spelling, and what the definition says of them.
+"""Random events as lines of text, spelled in any way, and what the definition says of them.
 
 Few users, few values and a short window, as in `streams`, so that every decision is close.
 """

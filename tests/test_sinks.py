@@ -136,7 +136,7 @@ class TestInputs:
                 stderr=subprocess.PIPE,
                 timeout=60,
             )
-        assert b"SinkError: <stdout>: is also read, as <stdin>" in done.stderr
+        assert b"SameFileError: <stdout>: is also read, as <stdin>" in done.stderr
         assert path.read_bytes() == b"t,u\n"
 
     def test_a_device_may_be_both(self) -> None:

@@ -1,4 +1,4 @@
-"""The native way of text decides as the definition does: any stream, spelling, cut, thread."""
+"""The native way of text decides as the definition does: any stream, spelling, cut, threads."""
 
 from dataclasses import replace
 from random import Random

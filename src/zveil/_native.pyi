@@ -198,7 +198,7 @@ class TextWay:
         """Whether a bad line has ended it."""
 
     def take_troubles(self) -> list[tuple[int, str, int]]:
-        """Give the bad lines since the last call: line, kind, column, all counted from 1."""
+        """Give the bad lines since the last call, the first thousand: line, kind, column from 1."""
 
     def tally(self) -> _Tally:
         """Count what there was so far."""

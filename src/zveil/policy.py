@@ -124,11 +124,13 @@ class Policy:
         named = (self.time, self.user, *self.attributes)
         kept = [name for name in self.keep if name != EVERYTHING]
         # By path: a name may be spelled in several ways.
-        paths = {tuple(field_path(name)): name for name in reversed((*named, *kept))}
+        paths: dict[Path, str] = {}
+        for name in (*named, *kept):
+            paths.setdefault(tuple(field_path(name)), name)
         # A field inside another that is kept leaves with it.
         return tuple(
             name
-            for path, name in reversed(paths.items())
+            for path, name in paths.items()
             if not any(path[:length] in paths for length in range(1, len(path)))
         )
 

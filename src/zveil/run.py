@@ -15,14 +15,15 @@ from zveil._native import problem_sentence
 from zveil.act import TextAct
 from zveil.durations import duration_ns
 from zveil.io import ByteSink, ByteSource, Format, Input, SourceError, of_path
-from zveil.policy import Policy
+from zveil.policy import EVERYTHING, Policy
 from zveil.summary import Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from zveil.act.columns import ColumnsAct
-    from zveil.io.columnar import BatchSink, BatchSource
+    from zveil.io.batch_sinks import BatchSink
+    from zveil.io.columnar import BatchSource
 
 Watch = Callable[["Run"], None]
 
@@ -39,6 +40,7 @@ _LINES_WITHOUT_FIELD = 10
 _HEAD = 1 << 16
 _NAMES_SHOWN = 40
 _SHOWN = 10
+_YEAR_NS = 365 * 86_400 * 10**9
 _DATUM = re.compile(r"[-+]?[0-9][-+0-9.,:/ eTZ]*")
 
 
@@ -103,6 +105,11 @@ class Run:
     ) -> None:
         self.policy = policy
         self.inputs = list(inputs)
+        formats = list(dict.fromkeys(source.format for source in inputs if source.format))
+        if len(formats) > 1:
+            raise FieldError(
+                f"{', '.join(formats)}: files of several formats; run one format at a time"
+            )
         self._output = output
         self._to = to or (None if output is None else of_path(output)[0])
         self._key = key
@@ -152,6 +159,7 @@ class Run:
                 self._go_through(source, watch)
                 if number == len(self.inputs) - 1:
                     self._check_fields(is_over=True)
+                    self._check_any()
         finally:
             sink, self._sink = self._sink, None
             if sink is not None:
@@ -232,7 +240,7 @@ class Run:
         act.way.start_file()
         most = _BLOCK if self._threads == 1 else _BLOCK_FOR_THREADS
         while True:
-            if not source.pending() and self._sink is not None:
+            if not source.pending(most) and self._sink is not None:
                 self._sink.flush()
             failure = None
             try:
@@ -289,7 +297,7 @@ class Run:
         else:
             batches = act.batches(data, last=not data)
             if self._sink is None and (batches or not data):
-                from zveil.io.columnar import BatchSink
+                from zveil.io.batch_sinks import BatchSink
 
                 self._sink = BatchSink(
                     self._output, act.schema, format=self._to, inputs=self.inputs
@@ -299,6 +307,8 @@ class Run:
                     self._sink.write(batch)
 
     def _columns(self, source: BatchSource, watch: Watch) -> None:
+        import pyarrow as pa
+
         with self._named(source.input):
             act = self._columns_act(source)
         while True:
@@ -308,10 +318,15 @@ class Run:
                 batch = next(source, None)
             if batch is None:
                 return
-            with self._named(source.input):
+            try:
                 left = act.act(batch)
-            if self._sink is not None and left.num_rows:
-                self._write_columns(self._sink, left)
+                if self._sink is not None and left.num_rows:
+                    self._write_columns(self._sink, left)
+            except pa.ArrowException:  # whose own words may quote data
+                raise FieldError(
+                    f"{source.input.name}: a column is not of the type it had in the files before, "
+                    "or of one that cannot be used"
+                ) from None
             if self._stop_at_problem and act.moments.bad:
                 raise BadInputError(f"{source.input.name}: a time cannot be read")
             watch(self)
@@ -333,7 +348,13 @@ class Run:
         if isinstance(self._act, ColumnsAct):
             self._act.check(source.schema)
             return self._act
-        act = ColumnsAct(self.policy, self._gates, source.schema, key=self._key)
+        act = ColumnsAct(
+            self.policy,
+            self._gates,
+            source.schema,
+            key=self._key,
+            stop_at_problem=self._stop_at_problem,
+        )
         self._act = act
         to = self._to or source.input.format or self._format
         self._to = to
@@ -344,17 +365,18 @@ class Run:
             if to is not Format.NDJSON:
                 self._write_columns(self._sink, act.nothing())
         else:
-            from zveil.io.columnar import BatchSink
+            from zveil.io.batch_sinks import BatchSink
 
             self._sink = BatchSink(self._output, act.schema, format=to, inputs=self.inputs)
         return act
 
     def _write_columns(self, sink: ByteSink | BatchSink, batch: pa.RecordBatch) -> None:
-        from zveil.io.columnar import to_csv, to_ndjson
-
         if not isinstance(sink, ByteSink):
             sink.write(batch)
-        elif self._to is Format.NDJSON:
+            return
+        from zveil.io.lines import to_csv, to_ndjson
+
+        if self._to is Format.NDJSON:
             sink.write(to_ndjson(batch))
         else:
             delimiter = "," if self._to is Format.CSV else "\t"
@@ -397,6 +419,29 @@ class Run:
         wanted = (self.policy.time, self.policy.user, *self.policy.attributes)
         absent = [name for name in wanted if name not in names] or list(wanted)
         raise FieldError(no_such_field(absent[0], names))
+
+    def _check_any(self) -> None:
+        """Call it bad input where nothing of it was good."""
+        found = self.summary()
+        if found.bad and not found.records:
+            raise BadInputError(f"all {found.bad_lines:,} lines are bad")
+        self._warn(found)
+
+    def _warn(self, found: Summary) -> None:
+        """Say what looks like a mistake, though it is none that ends a run."""
+        clocks = [gate.stats().clock_ns for gate in self._gates]
+        latest = max((clock for clock in clocks if clock is not None), default=None)
+        if latest is not None and _YEAR_NS / 365 < latest < _YEAR_NS:
+            self._report(
+                f"warning: all times fall into 1970 if they are {found.time_format}; a wrong "
+                "--time-format releases too much"
+            )
+        if self._format is Format.NDJSON:
+            names = _names(self._head)
+            for name in self.policy.keep:
+                inside = any(other.startswith(f"{name}.") for other in names)
+                if name != EVERYTHING and name not in names and not inside:
+                    self._report(f"warning: --keep: the first records have no field {name!r}")
 
     def _is_field_missing(self, act: TextAct, enough: int = 1) -> bool:
         """Whether every line so far, and enough of them, lack a field."""

@@ -107,11 +107,15 @@ class Summary:
             ]
         ]
 
-    def as_dict(self) -> dict[str, object]:
-        """Give it as plain values, for JSON."""
+    def as_dict(self, *, without_z: bool = False) -> dict[str, object]:
+        """Give it as plain values, for JSON; `without_z` for a trial of no z in particular."""
         found = asdict(self)
+        if without_z:
+            for name in ("z", "left", "outcomes"):
+                del found[name]
         found["observed"] = self.observed
-        found["released"] = self.released
+        if not without_z:
+            found["released"] = self.released
         found["bad_lines"] = self.bad_lines
         found["seconds"] = round(self.seconds, 3)
         return found

@@ -20,7 +20,7 @@ class ColumnsAct:
 
     Parameters
     ----------
-    policy, gates, key
+    policy, gates, key, stop_at_problem
         As for `TextAct`.
     schema
         The columns that come in.
@@ -32,7 +32,13 @@ class ColumnsAct:
     """
 
     def __init__(
-        self, policy: Policy, gates: Sequence[Gate], schema: pa.Schema, *, key: bytes
+        self,
+        policy: Policy,
+        gates: Sequence[Gate],
+        schema: pa.Schema,
+        *,
+        key: bytes,
+        stop_at_problem: bool = False,
     ) -> None:
         self._policy = policy
         self._gates = list(gates)
@@ -43,7 +49,7 @@ class ColumnsAct:
             self.fields += [name for name in schema.names if name not in self.fields]
         self.records = 0
         self.leaving = [0] * (len(gates) // len(policy.attributes))
-        self.moments = Moments(policy.time_format)
+        self.moments = Moments(policy.time_format, stop_at_problem=stop_at_problem)
         types = [schema.field(name).type for name in self.fields]
         if not policy.raw_users:
             types[1] = pa.large_string()
@@ -78,14 +84,14 @@ class ColumnsAct:
         for number, mask in enumerate(masks):
             value = columns[2 + number]
             if not mask.all():
-                columns[2 + number] = pc.if_else(pa.array(mask), value, pa.nulls(1, value.type)[0])
+                columns[2 + number] = pc.if_else(_bools(mask), value, pa.nulls(1, value.type)[0])
         if not self._policy.raw_users:
             columns[1] = self._pseudonyms(users)
         left = pa.record_batch(columns, schema=self.schema)
         if self._policy.veiled == "blank":
             return left
         leaves = np.logical_or.reduce(masks)
-        return left if leaves.all() else left.filter(pa.array(leaves))
+        return left if leaves.all() else left.filter(_bools(leaves))
 
     def _pseudonyms(self, users: pa.Array) -> pa.Array:
         if pa.types.is_dictionary(users.type):
@@ -93,3 +99,9 @@ class ColumnsAct:
         count, present, ends, data = pseudonyms(users, self._key)
         buffers = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_string(), count, buffers)
+
+
+def _bools(mask: Mask) -> pa.Array:
+    """Give a mask as Arrow has it; `pyarrow.array` would load pandas to ask whether it is its."""
+    bits = np.packbits(mask, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(bits)])

@@ -26,9 +26,12 @@ class Moments:
     ----------
     time_format
         ``"s"``, ``"ms"``, ``"us"``, ``"ns"`` or ``"iso"``, if it is known.
+    stop_at_problem
+        Give nothing behind the first text that is no time.
     """
 
-    def __init__(self, time_format: str | None) -> None:
+    def __init__(self, time_format: str | None, *, stop_at_problem: bool = False) -> None:
+        self._stops = stop_at_problem
         self.time_format = time_format
         """Stated, or found out by now."""
         self.unit: TimeUnit | None = None
@@ -80,6 +83,9 @@ class Moments:
         self.bad += bad
         is_there = pc.greater(pc.binary_length(column.cast(pa.large_string())), 0)
         is_bad = pc.and_(pc.equal(times, _NO_TIME), pc.fill_null(is_there, False))
+        if self._stops:
+            first = pc.index(is_bad, True).as_py()
+            return batch.slice(0, first), times.slice(0, first)
         good = pc.invert(is_bad)
         return batch.filter(good), times.filter(good)
 

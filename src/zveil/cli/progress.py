@@ -99,11 +99,11 @@ def trial(summary: Summary) -> str:
 
 
 def _outcome_rows(outcome: Outcome, z: int) -> list[tuple[str, int, str]]:
-    always = [
-        ("released", outcome.released),
-        (f"veiled: fewer than {z} users", outcome.few_users),
-    ]
+    always = [("released", outcome.released)]
+    if z > 1:
+        always.append((f"veiled: fewer than {z} users", outcome.few_users))
     rare = [
+        ("veiled: outside the window of its value", outcome.few_users if z == 1 else 0),
         ("veiled: too late", outcome.late),
         ("veiled: from the future", outcome.future),
         ("veiled: no value, user or time", outcome.empty),

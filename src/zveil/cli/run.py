@@ -1,10 +1,12 @@
 """`zveil run`: a stream in, a safe stream out."""
 
 import json
+import os
 import secrets
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
 
@@ -12,7 +14,16 @@ import click
 
 from zveil.cli.progress import Progress, account, trial
 from zveil.durations import size_bytes
-from zveil.io import Format, SinkClosed, SinkError, SourceError, find
+from zveil.io import (
+    Format,
+    SameFileError,
+    SinkClosed,
+    SinkError,
+    SourceError,
+    UnknownFormatError,
+    find,
+)
+from zveil.io.descriptors import wake_by_signals
 from zveil.keys import LENGTH, read_key
 from zveil.policy import Policy, TimeFormat, Veiled
 from zveil.run import MAX_BAD, BadInputError, FieldError, Run, Stopped
@@ -21,6 +32,10 @@ from zveil.summary import Summary
 FAILED, USAGE, BAD_INPUT = 1, 2, 3
 
 TRIAL = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+
+# Libraries read these when they are loaded: memory goes back to the system once it is free, and
+# no threads are started for linear algebra, of which there is none here.
+_FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 
 _FORMATS = click.Choice([form.value for form in Format])
 
@@ -52,7 +67,10 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--attribute", "attributes", required=True, multiple=True, metavar="FIELD",
     help="Field whose value is released or veiled; repeat it for several.",
 )  # fmt: skip
-@click.option("-z", type=click.IntRange(1), help="Users who must share a value.  [required]")
+@click.option(
+    "-z", type=click.IntRange(1), metavar="N",
+    help="Users who must share a value, from 1.  [required]",
+)  # fmt: skip
 @click.option(
     "--window", required=True, metavar="DURATION", help="How far back they count: 90s, 1h, 7d."
 )
@@ -66,15 +84,18 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     type=_FORMATS,
     help="Format of the input, if its name and content do not tell.",
 )
-@click.option("--to", type=_FORMATS, help="Format of the output, by default that of the input.")
+@click.option(
+    "--to", type=_FORMATS,
+    help="Format of the output; by default by the ending of --output, else that of the input.",
+)  # fmt: skip
 @click.option(
     "--time-format", type=click.Choice(["s", "ms", "us", "ns", "iso"]),
     help="What times are: Unix seconds, milli-, micro-, nanoseconds, or ISO 8601; found out from "
-    "the first records by default.",
+    "the first records by default. A wrong one can release too much.",
 )  # fmt: skip
 @click.option(
     "--keep", multiple=True, metavar="FIELD",
-    help="Let this field leave as it is; repeat it, or '*' for all.",
+    help="Let this field leave as it is, undecided; repeat it, or '*' for all others.",
 )  # fmt: skip
 @click.option(
     "--veiled", type=click.Choice(["drop", "blank"]), default="drop", show_default=True,
@@ -90,6 +111,10 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--lateness", metavar="DURATION", help="How late events may come; the window by default."
 )
 @click.option(
+    "--max-future", default="1d", show_default=True, metavar="DURATION",
+    help="Veil events further past the wall clock than this; 'any' to take all times.",
+)  # fmt: skip
+@click.option(
     "--memory",
     metavar="SIZE",
     help="Most memory for the state, such as 2GB; then new values are veiled.",
@@ -99,24 +124,28 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Threads; the output is the same.",
+    metavar="N",
+    help="Threads, up to 64; the output is the same.",
 )
 @click.option(
     "--on-error", type=click.Choice(["skip", "stop"]), default="skip", show_default=True,
     help="What a bad line does: it is counted and left out, or ends the run.",
 )  # fmt: skip
 @click.option(
-    "--max-bad", type=_Share(), default=MAX_BAD, show_default="10%", metavar="SHARE",
-    help="End the run when more of the lines are bad.",
+    "--max-bad", type=_Share(), default=f"{MAX_BAD:.0%}", show_default=True, metavar="SHARE",
+    help="End the run when more of the lines are bad, once 1,000 were read.",
 )  # fmt: skip
 @click.option(
     "--max-line", default="1MiB", show_default=True, metavar="SIZE", help="A longer line is bad."
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Write no data; show what z = 2, 5, 10, 20, ... would release."
+    "--dry-run", is_flag=True,
+    help="Write no data; show what z = 2, 5, 10, 20, ... would release. For you, not to publish.",
+)  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; errors are told.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="The summary as one JSON object, on standard error."
 )
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
-@click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object.")
 def run(
     files: tuple[str, ...],
     time_field: str,
@@ -133,6 +162,7 @@ def run(
     key_file: str | None,
     raw_users: bool,
     lateness: str | None,
+    max_future: str,
     memory: str | None,
     threads: int,
     on_error: str,
@@ -161,14 +191,22 @@ def run(
         --window 1h --dry-run
 
     \b
-    Exit codes: 0 done, or the reader closed the pipe; 1 reading or writing failed; 2 wrong usage;
-    3 bad input ended it; 130 and 143 interrupted or told to end. Whatever ends it, what was decided
-    is written.
+    Exit codes:
+      0    done, or the reader closed the pipe
+      1    reading or writing failed
+      2    wrong usage
+      3    bad input ended it
+      130  interrupted
+      143  told to end
+
+    Whatever ends it, what was decided is written.
     """  # noqa: D301  # click's mark for text that must not be wrapped
     if z is None and not dry_run:
         raise click.UsageError(
             "-z: say how many users must share a value; --dry-run shows what each would release"
         )
+    for name, value in _FRUGAL.items():
+        os.environ.setdefault(name, value)
     trial_zs = sorted({*TRIAL, *([z] if z else [])}) if dry_run else []
     try:
         policy = Policy(
@@ -176,19 +214,20 @@ def run(
             user=user_field,
             attributes=attributes,
             z=z or trial_zs[0],
-            window=window,
+            window=_duration(window),
             keep=keep,
             veiled=veiled,
             raw_users=raw_users,
             time_format=time_format,
-            lateness=lateness,
+            lateness=None if lateness is None else _duration(lateness),
+            max_future=None if max_future == "any" else _duration(max_future),
             memory_limit=memory,
         )
         progress = Progress(quiet=quiet or as_json)
 
         def report(words: str) -> None:
             progress.clear()
-            click.echo(words, err=True)
+            _say(words)
 
         going = Run(
             policy,
@@ -205,10 +244,23 @@ def run(
         )
     except (SourceError, ValueError) as error:
         raise click.UsageError(_as_option(str(error))) from None
-    raise SystemExit(_watch(going, progress, quiet=quiet, as_json=as_json, is_trial=dry_run))
+    if not files and not quiet and sys.stdin.isatty():
+        _say("reading standard input; end it with Ctrl-D")
+    telling = _Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=z is None)
+    raise SystemExit(_watch(going, progress, telling))
 
 
-def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial: bool) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _Telling:
+    """How the account is told."""
+
+    quiet: bool
+    as_json: bool
+    is_trial: bool
+    without_z: bool
+
+
+def _watch(run: Run, progress: Progress, telling: _Telling) -> int:
     """Run it, say how it ended, and give the exit code."""
     code, ended, words = 0, "end of input", None
     asked = _listen(run)
@@ -220,7 +272,7 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
         ended = "closed pipe"
     except BadInputError as error:
         code, ended, words = BAD_INPUT, "bad input", str(error)
-    except FieldError as error:
+    except (FieldError, UnknownFormatError, SameFileError) as error:
         code, ended, words = USAGE, "error", _as_option(str(error))
     except (SourceError, SinkError, MemoryError) as error:
         code, ended, words = FAILED, "error", str(error)
@@ -228,23 +280,32 @@ def _watch(run: Run, progress: Progress, *, quiet: bool, as_json: bool, is_trial
         code, ended, words = USAGE, "error", _as_option(str(error))
     progress.clear()
     if words is not None:
-        click.echo(f"Error: {words}", err=True)
-    if code != USAGE:
-        summary = run.summary()
+        _say(f"Error: {words}")
+    summary = run.summary()
+    # A run that failed before it read anything has nothing to account for.
+    if code != USAGE and (code == 0 or summary.bytes_in):
         summary.ended = ended
-        _tell(summary, quiet=quiet, as_json=as_json, is_trial=is_trial)
+        _tell(summary, telling)
     return code
 
 
-def _tell(summary: Summary, *, quiet: bool, as_json: bool, is_trial: bool) -> None:
+def _tell(summary: Summary, telling: _Telling) -> None:
     """Print the summary: to standard error, because data may be on standard output."""
+    figures = None
+    if telling.as_json:
+        figures = json.dumps(summary.as_dict(without_z=telling.without_z))
+    if telling.is_trial:
+        click.echo(figures or trial(summary))
+    elif figures is not None:
+        _say(figures)
+    if not telling.quiet and not telling.as_json:
+        _say(account(summary))
+
+
+def _say(words: str) -> None:
+    """Print it to standard error; a run goes on where nobody listens there any more."""
     with suppress(BrokenPipeError):
-        if as_json:
-            click.echo(json.dumps(summary.as_dict()), err=not is_trial)
-        elif is_trial:
-            click.echo(trial(summary))
-        if not quiet and not as_json:
-            click.echo(account(summary), err=True)
+        click.echo(words, err=True)
 
 
 def _listen(run: Run) -> list[int]:
@@ -259,6 +320,7 @@ def _listen(run: Run) -> list[int]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    wake_by_signals()
     return came
 
 
@@ -280,10 +342,15 @@ def _key(file: str | None) -> bytes:
         raise ValueError(f"key-file: {file}: {(error.strerror or '').lower()}") from None
 
 
+def _duration(text: str) -> str | int:
+    """Take a plain number for seconds, as the library does."""
+    return int(text) if text.isdecimal() else text
+
+
 def _as_option(words: str) -> str:
     """Name a parameter as it is typed: ``window: ...`` becomes ``--window: ...``."""
     name, colon, rest = words.partition(": ")
-    known = {"time", "user", "attribute", "window", "keep", "lateness", "max-line", "key-file",
-             "time-format"}  # fmt: skip
-    spoken = {"memory_limit": "memory"}.get(name, name)
-    return f"--{spoken}{colon}{rest}" if spoken in known | {"memory"} else words
+    known = {"time", "user", "attribute", "window", "keep", "lateness", "max-future", "max-line",
+             "memory", "key-file", "time-format"}  # fmt: skip
+    spoken = {"memory_limit": "memory", "max_future": "max-future"}.get(name, name)
+    return f"--{spoken}{colon}{rest}" if spoken in known else words

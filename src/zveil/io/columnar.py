@@ -8,12 +8,10 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zveil.io.batch_sinks import BatchSink
 from zveil.io.formats import Compression, Format
-from zveil.io.lines import to_csv, to_ndjson
 from zveil.io.sources import ByteSource, Input, SourceError, reason
 
-__all__ = ["BatchSink", "BatchSource", "batches", "schema", "to_csv", "to_ndjson"]
+__all__ = ["BatchSource", "batches", "schema"]
 
 MOST_ROWS = 32_768
 """Rows of a batch at most."""

@@ -1,13 +1,17 @@
 """File descriptors: what is there now, and pipes that hold more."""
 
 import contextlib
+import os
 import select
+import signal
 import sys
 
 if sys.platform != "win32":
     import fcntl
 
 PIPE_BYTES = 1 << 20
+
+_wakers: list[int] = []
 
 
 def enlarge(descriptor: int) -> None:
@@ -30,6 +34,41 @@ def is_readable(descriptor: int, timeout_ms: int | None = 0) -> bool:
         How long to wait for that; None for as long as it takes.
     """
     return _poll(descriptor, "POLLIN", timeout_ms)
+
+
+def wake_by_signals() -> None:
+    """Let signals end every wait for input; to be called once, in the main thread.
+
+    Python runs a handler between two steps of its own: one for a signal that came just before a
+    blocking read would run only after it, which in an idle pipe may be never.
+    """
+    if not _wakers and hasattr(select, "poll"):
+        reader, writer = (_beyond_standard(end) for end in os.pipe())
+        for end in (reader, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        _wakers.append(reader)
+
+
+def _beyond_standard(descriptor: int) -> int:
+    """Move it past the standard ones: if one of them is closed, a new one takes its place."""
+    if sys.platform == "win32" or descriptor > 2:
+        return descriptor
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return moved
+
+
+def wait_readable(descriptor: int) -> None:
+    """Wait until a read would return at once, if signals are to end that; else leave it to read."""
+    if not _wakers:
+        return
+    poll = select.poll()
+    for each in (descriptor, *_wakers):
+        poll.register(each, select.POLLIN)
+    while descriptor not in dict(poll.poll()):
+        with contextlib.suppress(BlockingIOError):
+            os.read(_wakers[0], 4096)
 
 
 def wait_writable(descriptor: int) -> None:

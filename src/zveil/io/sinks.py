@@ -26,6 +26,10 @@ class SinkError(OSError):
     """An output that cannot be opened or written on: disk full, no permission, an input itself."""
 
 
+class SameFileError(SinkError):
+    """An output that is one of the inputs."""
+
+
 class SinkClosed(Exception):  # noqa: N818  # no error: the reader has what it wanted
     """Whoever reads the output has closed it, as ``head`` does."""
 
@@ -178,7 +182,7 @@ class ByteSink:
                 continue
             if os.path.samestat(status, other):
                 self._abandon()
-                raise SinkError(
+                raise SameFileError(
                     f"{self.name}: is also read, as {source.name}; write to another file"
                 )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from zveil.io.decompression import DecompressionError, Decompressor, decompressor
-from zveil.io.descriptors import enlarge, is_readable
+from zveil.io.descriptors import enlarge, is_readable, wait_readable
 from zveil.io.formats import Compression, Format, is_short, may_be_wrapped, of_path, sniff
 
 STDIN = "<stdin>"
@@ -24,6 +24,10 @@ _PACKED = 1 << 18
 
 class SourceError(ValueError):
     """An input that is not there or cannot be read on; what came before was delivered."""
+
+
+class UnknownFormatError(SourceError):
+    """An input whose format neither its name nor its content tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +231,7 @@ class ByteSource:
             if self._is_over and not head.strip():
                 self._format = Format.NDJSON
             elif self._is_over or len(head) >= _MOST or not is_short(head):
-                raise SourceError(
+                raise UnknownFormatError(
                     f"{self.input.name}: its format cannot be told by ending or content; say it "
                     f"with --format ({_FORMATS})"
                 )
@@ -257,9 +261,9 @@ class ByteSource:
             raise self._failure
         return b""
 
-    def pending(self) -> bool:
-        """Whether a read would return at once: with bytes, at the end, or with an error."""
-        while not self._held and self._step(_MOST, wait=False):
+    def pending(self, most: int = _MOST) -> bool:
+        """Whether a read of so much would return at once: with bytes, the end, or an error."""
+        while not self._held and self._step(most, wait=False):
             pass
         return bool(self._held) or self._is_over
 
@@ -292,6 +296,8 @@ class ByteSource:
                 return True
             if not wait and not self._is_file and not is_readable(self._descriptor):
                 return False
+            if wait and not self._is_file:
+                wait_readable(self._descriptor)
             data = self._arrived(most if self._decompressor is None else _PACKED)
             self.position += len(data)
             self._unwrap(data)

@@ -18,6 +18,9 @@ pub struct Trouble {
     pub column: u64,
 }
 
+/// Bad lines that are kept to be told of at one time; more are only counted.
+pub(crate) const MOST_TROUBLES: usize = 1000;
+
 /// Reads lines of one format. It keeps nothing of them but what the plan had left open.
 pub(crate) struct Reader {
     scan: Scan,
@@ -28,7 +31,10 @@ pub(crate) struct Reader {
     pub(crate) time_format: Option<TimeFormat>,
     /// Lines read since the counter was last taken.
     pub(crate) lines: u64,
+    /// The first bad ones of these.
     pub(crate) troubles: Vec<Trouble>,
+    /// All of them, by [`Problem`].
+    pub(crate) bad: [u64; Problem::ALL.len()],
 }
 
 enum Scan {
@@ -100,6 +106,7 @@ impl Reader {
             time_format: plan.time_format,
             lines: 0,
             troubles: Vec::new(),
+            bad: Default::default(),
         }
     }
 
@@ -243,7 +250,10 @@ impl Reader {
     }
 
     fn note(&mut self, problem: Problem, column: usize) {
-        self.troubles.push(Trouble { line: self.lines, problem, column: column as u64 + 1 });
+        self.bad[problem as usize] += 1;
+        if self.troubles.len() < MOST_TROUBLES {
+            self.troubles.push(Trouble { line: self.lines, problem, column: column as u64 + 1 });
+        }
     }
 }
 

@@ -12,7 +12,7 @@
 
 use super::plan::{Output, Plan, TextFormat};
 use super::problem::Problem;
-use super::read::{Extent, Reader, Trouble, Until};
+use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
 use super::render::{Renderer, Written};
 use super::rows::{Field, Rows};
 use super::time::TimeFormat;
@@ -127,7 +127,7 @@ impl Way {
         self.readers[0].time_format
     }
 
-    /// The bad lines since this was last called.
+    /// The first bad lines since this was last called, a thousand at most.
     pub fn take_troubles(&mut self) -> Vec<Trouble> {
         std::mem::take(&mut self.troubles)
     }
@@ -198,6 +198,7 @@ impl Way {
         self.line += 1;
         self.tally.lines += 1;
         let column = self.plan.max_line as u64 + 1;
+        self.tally.bad[Problem::TooLong as usize] += 1;
         self.trouble(Trouble { line: self.line, problem: Problem::TooLong, column });
         self.stopped |= self.plan.stop_at_problem;
         // A record of several lines: only the first is dropped, the others may be good.
@@ -207,8 +208,9 @@ impl Way {
     }
 
     fn trouble(&mut self, trouble: Trouble) {
-        self.tally.bad[trouble.problem as usize] += 1;
-        self.troubles.push(trouble);
+        if self.troubles.len() < MOST_TROUBLES {
+            self.troubles.push(trouble);
+        }
     }
 
     /// Decides all complete records of a block, and says where the rest begins.
@@ -339,6 +341,9 @@ impl Way {
             let reader = &mut self.readers[part];
             let lines = std::mem::take(&mut reader.lines);
             let troubles = std::mem::take(&mut reader.troubles);
+            for (sum, count) in self.tally.bad.iter_mut().zip(&mut reader.bad) {
+                *sum += std::mem::take(count);
+            }
             let before = self.line;
             for trouble in troubles {
                 self.trouble(Trouble { line: before + trouble.line, ..trouble });
@@ -420,6 +425,7 @@ impl Way {
         // Only looked at: all of it is read again.
         reader.lines = 0;
         reader.troubles.clear();
+        reader.bad = Default::default();
         // Of two that are as frequent the first.
         reader.time_format =
             found.iter().rev().max_by_key(|(_, times)| *times).map(|(format, _)| *format);

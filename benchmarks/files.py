@@ -1,0 +1,64 @@
+"""The streams as files: the same events as NDJSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from workloads import CHUNK, Integers, Stream
+
+_MS = 10**6
+_SCHEMA = pa.schema(
+    [("ts", pa.timestamp("ms", "UTC")), ("uid", pa.string()), ("host", pa.string())]
+)
+
+
+def write_ndjson(stream: Stream, path: Path) -> None:
+    """Write lines ``{"ts":1700000000.123,"uid":"u12345","host":"www.site1234.example"}``."""
+    with path.open("wb") as file:
+        for part in _parts(stream):
+            file.write(
+                _joined('{"ts":', _seconds(part.times), ',"uid":"', part.users, '","host":"',
+                        part.attributes, '"}\n')
+            )  # fmt: skip
+
+
+def write_csv(stream: Stream, path: Path) -> None:
+    """Write a header and records ``1700000000.123,u12345,www.site1234.example``."""
+    with path.open("wb") as file:
+        file.write(b"ts,uid,host\n")
+        for part in _parts(stream):
+            file.write(_joined(_seconds(part.times), ",", part.users, ",", part.attributes, "\n"))
+
+
+def write_parquet(stream: Stream, path: Path) -> None:
+    """Write columns with pyarrow's own settings; times are timestamps in milliseconds."""
+    with pq.ParquetWriter(path, _SCHEMA) as writer:
+        for part in _parts(stream):
+            times = pa.array(part.times // _MS, _SCHEMA.field("ts").type)
+            writer.write_batch(
+                pa.record_batch([times, part.users, part.attributes], schema=_SCHEMA)
+            )
+
+
+def _parts(stream: Stream) -> Iterator[Stream]:
+    """Cut the stream where its text fits memory, with users and attributes as strings."""
+    for start in range(0, len(stream), CHUNK):
+        yield stream.part(start, start + CHUNK).with_strings()
+
+
+def _seconds(times: Integers) -> pa.Array:
+    """Spell times in nanoseconds as seconds with three decimals, cut off."""
+    seconds, ms = np.divmod(times // _MS, 1_000)
+    decimals = pc.utf8_lpad(pc.cast(pa.array(ms), pa.string()), 3, "0")
+    return pc.binary_join_element_wise(pc.cast(pa.array(seconds), pa.string()), decimals, ".")
+
+
+def _joined(*pieces: pa.Array | str) -> pa.Buffer:
+    """Join columns and what stands between them, row by row: all rows as one piece of text."""
+    whole = pc.binary_join_element_wise(*pieces, "")
+    return whole.buffers()[2]
