@@ -15,9 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from program import FIELDS, PROGRAM
 
-PROGRAM = Path(sys.executable).parent / "zveil"
-FIELDS = ["--time", "ts", "--user", "uid", "--attribute", "host"]
 START = 1_767_225_600
 
 # Nobody but one user has these; none may be seen in anything that is printed.

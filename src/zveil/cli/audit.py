@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from zveil.durations import duration_ns
-from zveil.io import Format, Input, SourceError, find
+from zveil.io import Format, Input, SourceError, UnknownFormatError, find
 from zveil.policy import TimeFormat
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ _TIMES = ("none", "week", "day", "hour", "minute")
     help="The time of the points that are tried for singling users out.",
 )  # fmt: skip
 @click.option(
-    "--sample", type=click.IntRange(1), default=10_000, show_default=True,
+    "--sample", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
     help="Most users that are tried.",
 )  # fmt: skip
 @click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True,
+    "--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
     help="Draws the users and points that are tried.",
 )  # fmt: skip
 @click.option(
@@ -106,7 +106,11 @@ def audit(
         --time ts --user uid --attribute host --rotate 24h --report report.html
 
     \b
-    Exit codes: 0 done; 1 reading or writing failed; 2 wrong usage; 3 no event could be read.
+    Exit codes:
+      0    done, or the reader closed the pipe
+      1    reading or writing failed
+      2    wrong usage
+      3    no event could be read
     """  # noqa: D301  # click's mark for text that must not be wrapped
     watch = _Watch(quiet=quiet or as_json)
     form = Format(stated) if stated else None
@@ -122,15 +126,16 @@ def audit(
         found = _measure(sources, originals, fields, asked, watch)
         watch.clear()
         _tell(found, as_json=as_json, report=report, names=[each.name for each in sources])
+    except BrokenPipeError:
+        raise
+    except UnknownFormatError as error:
+        watch.fail(str(error), USAGE)
     except (SourceError, OSError, MemoryError) as error:
-        watch.clear()
-        raise SystemExit(_said(str(error), FAILED)) from None
+        watch.fail(str(error), FAILED)
     except _NothingReadError as error:
-        watch.clear()
-        raise SystemExit(_said(str(error), BAD_INPUT)) from None
+        watch.fail(str(error), BAD_INPUT)
     except (ValueError, TypeError) as error:
-        watch.clear()
-        raise click.UsageError(_as_option(str(error))) from None
+        watch.fail(_as_option(str(error)), USAGE)
 
 
 class _NothingReadError(Exception):
@@ -195,6 +200,12 @@ class _Watch:
             click.echo("\r\x1b[2K", err=True, nl=False)
             self._is_dirty = False
 
+    def fail(self, words: str, code: int) -> NoReturn:
+        """Say what is wrong, and end."""
+        self.clear()
+        click.echo(f"Error: {words}", err=True)
+        raise SystemExit(code)
+
 
 def _options(
     rotate: str | None, points: str, sample: int, seed: int, show_values: int | None
@@ -204,7 +215,7 @@ def _options(
 
     label = "set" if points == "none" else points
     return Options(
-        rotate_ns=None if rotate is None else duration_ns(rotate, "rotate"),
+        rotate_ns=None if rotate is None else duration_ns(_duration(rotate), "rotate"),
         resolution=next(each for each in Resolution if each.label == label),
         sample=sample,
         seed=seed,
@@ -273,16 +284,12 @@ def _tell(found: Audit, *, as_json: bool, report: str | None, names: Sequence[st
         with open(report, "w", encoding="utf-8") as file:
             names = [os.path.basename(name) for name in names]
             file.write(page(found, names, f"{datetime.now(UTC):%Y-%m-%d}"))
-    try:
-        click.echo(json.dumps(as_dict(found)) if as_json else as_text(found))
-    except BrokenPipeError:
-        # Python would complain once more when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    click.echo(json.dumps(as_dict(found)) if as_json else as_text(found))
 
 
-def _said(words: str, code: int) -> int:
-    click.echo(f"Error: {words}", err=True)
-    return code
+def _duration(text: str) -> str | int:
+    """Take a plain number for seconds, as the library does."""
+    return int(text) if text.isdecimal() else text
 
 
 def _as_option(words: str) -> str:
