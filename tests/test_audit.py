@@ -1,6 +1,8 @@
 """The audit against counting by hand, on small random streams."""
 
 import math
+import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
@@ -374,6 +376,27 @@ def test_a_codebook_numbers_values_as_a_dict_does(columns: list[list[str | None]
 def test_an_option_out_of_range_is_named(options: dict[str, int], name: str) -> None:
     with pytest.raises(ValueError, match=f"^{name}: expected"):
         Options(**options)  # type: ignore[arg-type]
+
+
+def test_memory_and_time_are_a_few_arrays() -> None:
+    count = 200_000
+    random = np.random.default_rng(3)
+    batch = pa.record_batch(
+        {
+            "t": pa.array(random.integers(0, 30 * DAY, count), pa.timestamp("ns", tz="UTC")),
+            "u": random.zipf(1.5, count) % 20_000,
+            "a": random.zipf(1.3, count) % 5_000,
+        }
+    )
+    found = read([batch], user="u", attributes=["a"])
+    assert found.time_ns.nbytes + found.user.nbytes + found.value.nbytes == 16 * count
+    tracemalloc.start()
+    began = time.process_time()
+    audit(found, options=Options(sample=1_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 150 * count
+    assert time.process_time() - began < 20
 
 
 def test_k_of_no_users() -> None:

@@ -338,6 +338,12 @@ def test_a_file_without_a_header_is_not_quoted(tmp_path: Path) -> None:
     assert "header" in done.stderr
 
 
+def test_standard_input_cannot_be_both() -> None:
+    done = zveil("audit", "-", "--original", "-", *FIELDS, stdin=subprocess.DEVNULL)
+    assert done.returncode == 2
+    assert "only once" in done.stderr
+
+
 def test_bad_lines_are_counted(tmp_path: Path) -> None:
     path = write(tmp_path, "ndjson", events(50))
     with path.open("a") as file:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDE, _HIGH = 7.2, 2.9
+_MOST_MARKERS = 100
 _INK = "#1b1f24"
 # Dark to light, so that they differ in grey too; the hatches tell them apart where they do not.
 _FILLS = ("#1f3a5f", "#3f6c9b", "#7fa6c9", "#bcd3e6", "#dde9f3", "#ffffff")
@@ -144,10 +145,11 @@ def rotation_picture(rotation: Rotation) -> str:
     def draw(axes: Axes) -> None:
         days = [datetime.fromtimestamp(each.start_ns / 1e9, UTC) for each in rotation.periods]
         highest = 0.0
+        size = 3.5 if len(days) <= _MOST_MARKERS else 0
         for k, marker, line, color in _LINES:
             shares = [each.at_least[k] / each.users_visible for each in rotation.periods]
             highest = max([highest, *shares])
-            axes.plot(days, shares, line, marker=marker, markersize=3.5, linewidth=1.2,  # type: ignore[arg-type]
+            axes.plot(days, shares, line, marker=marker, markersize=size, linewidth=1.2,  # type: ignore[arg-type]
                       color=color, label=f"k ≥ {k}")  # fmt: skip
         axes.set_ylabel("share of visible users")
         _shares(axes, highest)

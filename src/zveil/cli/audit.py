@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
@@ -118,6 +119,8 @@ def audit(
         asked = _options(rotate, points, sample, seed, show_values)
         sources = find(released, form)
         originals = find(original, form) if original else []
+        if None in [each.path for each in sources] and None in [each.path for each in originals]:
+            raise SourceError("-: standard input can be read only once")
         _check_report(report, [*sources, *originals])
     except (SourceError, ValueError) as error:
         raise click.UsageError(_as_option(str(error))) from None
@@ -243,11 +246,19 @@ def _measure(
 def _read(
     inputs: Sequence[Input], fields: _Fields, watch: _Watch, what: str
 ) -> tuple[Observations, int]:
+    import pyarrow as pa
+
     from zveil.audit import read
 
     events = fields.events(inputs)
     batches = watch.batches(events, what)
-    observations = read(batches, user=fields.user, attributes=fields.attributes)
+    try:
+        observations = read(batches, user=fields.user, attributes=fields.attributes)
+    except pa.ArrowException:
+        # The words of the library may quote the data.
+        raise _NothingReadError(
+            f"{inputs[0].name}: a column holds what cannot be read as times, users or values"
+        ) from None
     if events.bad and not len(observations.users):
         raise _NothingReadError(
             f"{inputs[0].name}: no event could be read, and {events.bad:,} lines are bad; check "
@@ -266,6 +277,8 @@ def _check_report(report: str | None, inputs: Sequence[Input]) -> None:
     folder = os.path.dirname(report) or "."
     if not os.path.isdir(folder):
         raise ValueError(f"report: there is no directory {folder}")
+    # Its words about fonts and folders are not for those who ask for a page.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         import matplotlib  # noqa: F401
     except ImportError:
