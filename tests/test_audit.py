@@ -122,6 +122,11 @@ def test_the_order_of_events_and_repeats_change_nothing() -> None:
     events = [(t * HOUR, u, a) for t, u, a in [(3, "u", "a"), (1, "u", "b"), (1, "v", "b")]]
     more = [*events[::-1], events[0], (3 * HOUR, "v", "a")]
     assert [found.at_least[2] for found in measured(more).crowds] == [2] * 5
+    back_and_forth = [(t * HOUR, "u", "a") for t in (3, 1, 3, 1)]
+    straight = [(t * HOUR, "v", "a") for t in (1, 3)]
+    found = measured([*back_and_forth, *straight])
+    assert [each.at_least[2] for each in found.crowds] == [2] * 5
+    assert [each.too_few for each in found.unicity] == [0, 0, 2, 2, 2]
 
 
 def test_crossed_points_are_told_apart() -> None:
@@ -353,6 +358,11 @@ def test_a_column_that_holds_no_single_values_is_named() -> None:
     assert "secret" not in str(caught.value)
     with pytest.raises(TypeError, match=r"^user: expected text"):
         read([batch], user="a", attributes=["u"])
+
+
+def test_floats_that_are_no_number_are_no_value() -> None:
+    assert Codebook().codes(pa.array([0.0, float("nan"), -0.0, 1.5])).tolist() == [0, -1, 0, 1]
+    assert Codebook().codes(pa.array(["a", "b", "a"]).dictionary_encode()).tolist() == [0, 1, 0]
 
 
 @given(st.lists(st.lists(st.one_of(st.none(), st.text("abcdef", max_size=2)), max_size=9)))
