@@ -117,7 +117,7 @@ def test_bad_csv(tmp_path: Path, bad: bytes) -> None:
 def test_a_header_that_is_too_long_ends_it(tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_bytes(b"a," * 2000 + b"ts,uid,host\n1700000000,planted,a\n")
-    with pytest.raises(ValueError, match=r"header.*longer than") as caught:
+    with pytest.raises(FieldError, match=r"in.csv: the header.*longer than") as caught:
         ran(policy(), [source], tmp_path / "out.csv", max_line=2000)
     assert "planted" not in str(caught.value)
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from program import line, ran, run
 from test_run import T, policy
 
-from zveil.act import ColumnsAct
+from zveil.act.columns import ColumnsAct
 from zveil.io import Format
 from zveil.reference import Reference, user_text
 
@@ -204,6 +204,36 @@ def test_floats_are_times_too(tmp_path: Path) -> None:
     source.write_bytes(b"".join(line(t + 0.25, *row) for t, *row in ROWS))
     ran(policy(raw_users=True, window=5), [source], output)
     assert read(output) == released()
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "text in parquet"])
+@pytest.mark.parametrize("stated", [True, False])
+def test_times_of_a_coarser_unit_do_not_move_together(
+    tmp_path: Path, form: str, stated: bool
+) -> None:
+    """Seconds among nanoseconds: hours apart, they would lie within one microsecond."""
+    times = [T + hour * 3600 for hour in range(20)] + [(T + n) * 10**9 for n in range(40)]
+    rows = [(t, f"u{number}", "a" if t < 10**12 else "b") for number, t in enumerate(times)]
+    path, output = tmp_path / f"in.{form.split()[-1]}", tmp_path / "out.ndjson"
+    if "parquet" in form:
+        told = [str(t) for t in times] if "text" in form else times
+        columns = {"ts": told, "uid": [r[1] for r in rows], "host": [r[2] for r in rows]}
+        if "text" in form:  # goes by the first
+            columns = {name: [*held[-40:], *held[:20]] for name, held in columns.items()}
+        pq.write_table(pa.table(columns), path)
+    elif form == "csv":
+        data = "".join(",".join(map(str, row)) + "\n" for row in [("ts", "uid", "host"), *rows])
+        path.write_text(data)
+    else:
+        path.write_bytes(b"".join(line(*row) for row in rows))
+    rule = policy(window=2, time_format="ns" if stated else None)
+    summary, _ = ran(rule, [path], output, max_line=10**6)
+    hosts = [record["host"] for record in objects(output.read_bytes())]
+    assert summary.time_format == "ns"
+    assert hosts.count("b") == 39
+    if not stated:
+        assert summary.bad == {"time": 20}
+        assert hosts.count("a") == 0
 
 
 @pytest.mark.parametrize("strange", [float("nan"), float("inf"), 1e18, 1.0])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 import zveil
 from zveil import Gate, SnapshotError, Stats, anonymize
 from zveil.reference import Reference
+from zveil.simulate import Events, Flash, Late, Scenario, UserClass
 
 gate = Gate(20, "1h", z_max=100, lateness=timedelta(hours=2), memory_limit="2GB", threads=2)
 released: bool = gate.observe(1_700_000_000, "ada", "example.org")
@@ -36,3 +37,12 @@ again: Gate = Gate.restore("state", key, threads=2)
 error: type[ValueError] = SnapshotError
 version: str = zveil.__version__
 oracle: bool = Reference(20, 3600).observe(0, "ada", "a")
+scenario: Scenario = Scenario(
+    users=100,
+    window=timedelta(hours=1),
+    classes=(UserClass(0.9, 0.5), UserClass(0.1, 5)),
+    flashes=(Flash("6h", "30m", 20, rank=3),),
+    late=Late(0.05, "30s"),
+)
+blocks: Iterator[Events] = scenario.columns(1_000)
+px: NDArray[np.float64] = scenario.px()

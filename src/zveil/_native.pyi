@@ -209,8 +209,11 @@ def field_path(name: str) -> list[str]:
 def problem_sentence(name: str) -> str | None:
     """Say what is wrong with a line, for people; None for a name that is no kind."""
 
-def parse_times(times: Any, stated: str | None) -> tuple[str | None, bytes, int]:
-    """Read a column of text as times: the format, 64-bit nanoseconds, how many are no times."""
+def parse_times(times: Any, stated: str | None, is_guessed: bool) -> tuple[str | None, bytes, int]:
+    """Read a column of text as times: the format, 64-bit nanoseconds, how many are no times.
+
+    If the format is guessed, a number that is of another unit by its size is no time.
+    """
 
 def pseudonyms(users: Any, key: bytes) -> _Buffers:
     """Make pseudonyms of a column of users, under a key of 32 bytes."""

@@ -481,6 +481,10 @@ class Run:
             raise FieldError(
                 f"{source.name}: {no_such_column(*error.args, is_text=is_text)}"
             ) from None
+        except ValueError as error:
+            if not str(error).startswith("the header"):
+                raise
+            raise FieldError(f"{source.name}: {error}") from None
 
 
 def _names(head: bytes) -> list[str]:

@@ -211,9 +211,11 @@ pub(crate) fn parse_times<'py>(
     py: Python<'py>,
     times: &Bound<'py, PyAny>,
     stated: Option<&str>,
+    is_guessed: bool,
 ) -> PyResult<(Option<&'static str>, Bound<'py, PyBytes>, u64)> {
     let times = Import::new(times, "times").array()?;
     let mut format = stated.and_then(TimeFormat::from_name);
+    let is_likely = |format: TimeFormat, time: &i64| !is_guessed || format.is_likely(*time);
     let mut nanoseconds = Vec::with_capacity(times.len() * 8);
     let mut bad = 0;
     let times = column(&times, Role::Attribute, None)?;
@@ -223,7 +225,9 @@ pub(crate) fn parse_times<'py>(
             && !text.is_empty()
         {
             format = format.or_else(|| TimeFormat::detect(text));
-            match format.and_then(|format| format.parse(text)) {
+            let time =
+                format.and_then(|format| format.parse(text).filter(|time| is_likely(format, time)));
+            match time {
                 Some(time) => found = time,
                 None => bad += 1,
             }

@@ -19,6 +19,10 @@ _UNITS: tuple[tuple[int, TimeUnit], ...] = (
 )
 
 
+# Below that a number of this unit would have been taken for one of a coarser unit.
+_LEAST = {"ms": _SECONDS_BELOW, "us": _SECONDS_BELOW * 10**3, "ns": _SECONDS_BELOW * 10**6}
+
+
 class Moments:
     """Reads the times of batches; what numbers mean is found out from the first of them.
 
@@ -32,12 +36,13 @@ class Moments:
 
     def __init__(self, time_format: str | None, *, stop_at_problem: bool = False) -> None:
         self._stops = stop_at_problem
+        self._is_guessed = time_format is None
         self.time_format = time_format
         """Stated, or found out by now."""
         self.unit: TimeUnit | None = None
         """What the numbers of the last column are; None if they are no numbers."""
         self.bad = 0
-        """Texts that are no times."""
+        """Texts that are no times, and numbers of a coarser unit than most are."""
 
     def read(self, batch: pa.RecordBatch, name: str) -> tuple[pa.RecordBatch, pa.Array]:
         """Give the rows whose time can be read, and their times as the gate takes them."""
@@ -54,6 +59,10 @@ class Moments:
             if self.time_format == "iso":
                 raise ValueError("time-format: iso was stated, but the times are numbers")
             self.unit = cast(TimeUnit, self.time_format or "s")
+            if self._is_guessed and self.unit != "s":
+                least = _LEAST[self.unit]
+                good = pc.or_(pc.greater_equal(column, least), pc.less_equal(column, -least))
+                return self._good(batch, column, pc.fill_null(good, True))
         return batch, column
 
     def stamps(self, times: pa.Array) -> pa.Array:
@@ -75,18 +84,25 @@ class Moments:
     def _read_text(
         self, batch: pa.RecordBatch, column: pa.Array
     ) -> tuple[pa.RecordBatch, pa.Array]:
-        self.time_format, nanoseconds, bad = parse_times(column, self.time_format)
+        self.time_format, nanoseconds, bad = parse_times(column, self.time_format, self._is_guessed)
         self.unit = "ns"
         times = pa.Array.from_buffers(pa.int64(), len(column), [None, pa.py_buffer(nanoseconds)])
         if not bad:
             return batch, times
-        self.bad += bad
         is_there = pc.greater(pc.binary_length(column.cast(pa.large_string())), 0)
         is_bad = pc.and_(pc.equal(times, _NO_TIME), pc.fill_null(is_there, False))
+        return self._good(batch, times, pc.invert(is_bad))
+
+    def _good(
+        self, batch: pa.RecordBatch, times: pa.Array, good: pa.Array
+    ) -> tuple[pa.RecordBatch, pa.Array]:
+        bad = len(good) - (pc.sum(good).as_py() or 0)
+        if not bad:
+            return batch, times
+        self.bad += bad
         if self._stops:
-            first = pc.index(is_bad, True).as_py()
+            first = pc.index(good, False).as_py()
             return batch.slice(0, first), times.slice(0, first)
-        good = pc.invert(is_bad)
         return batch.filter(good), times.filter(good)
 
 

@@ -12,7 +12,10 @@ from zveil.cli.audit import audit
 from zveil.cli.completion import completion
 from zveil.cli.demo import demo
 from zveil.cli.key import key
+from zveil.cli.model import model
+from zveil.cli.plan import plan
 from zveil.cli.run import run
+from zveil.cli.simulate import simulate
 
 
 class Program(click.Group):
@@ -56,5 +59,5 @@ def main() -> None:
     """
 
 
-for command in (run, audit, demo, key, completion):
+for command in (run, plan, model, simulate, audit, demo, key, completion):
     main.add_command(command)

@@ -29,6 +29,8 @@ pub(crate) struct Reader {
     max_line: usize,
     stop_at_problem: bool,
     pub(crate) time_format: Option<TimeFormat>,
+    /// The format of times was not stated: a number that is of another unit by its size is bad.
+    is_guessed: bool,
     /// Lines read since the counter was last taken.
     pub(crate) lines: u64,
     /// The first bad ones of these.
@@ -104,6 +106,7 @@ impl Reader {
             max_line: plan.max_line,
             stop_at_problem: plan.stop_at_problem,
             time_format: plan.time_format,
+            is_guessed: plan.time_format.is_none(),
             lines: 0,
             troubles: Vec::new(),
             bad: Default::default(),
@@ -172,7 +175,12 @@ impl Reader {
             let is_blank = line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
             return if is_blank { Ok(()) } else { Err(wrong) };
         }
-        let taking = Taking::<true> { start, block, attributes: self.attributes };
+        let taking = Taking::<true> {
+            start,
+            block,
+            attributes: self.attributes,
+            is_guessed: self.is_guessed,
+        };
         taking.take(cells, &mut self.time_format, rows)?;
         rows.cells.extend_from_slice(cells);
         if *keeps_rest {
@@ -241,7 +249,12 @@ impl Reader {
         let absent = Cell::default();
         found.clear();
         found.extend(columns.iter().map(|column| column.map_or(absent, |at| cells[at])));
-        let taking = Taking::<false> { start, block, attributes: self.attributes };
+        let taking = Taking::<false> {
+            start,
+            block,
+            attributes: self.attributes,
+            is_guessed: self.is_guessed,
+        };
         let taken = taking.take(found, &mut self.time_format, rows);
         if taken.is_ok() {
             rows.cells.extend_from_slice(found);
@@ -262,6 +275,7 @@ struct Taking<'a, const JSON: bool> {
     start: usize,
     block: &'a [u8],
     attributes: usize,
+    is_guessed: bool,
 }
 
 impl<const JSON: bool> Taking<'_, JSON> {
@@ -329,7 +343,10 @@ impl<const JSON: bool> Taking<'_, JSON> {
         if format.is_none() {
             *format = TimeFormat::detect(text);
         }
-        let time = format.and_then(|format| format.parse(text));
+        let time = format.and_then(|format| {
+            let time = format.parse(text)?;
+            (!self.is_guessed || format.is_likely(time)).then_some(time)
+        });
         time.ok_or((Problem::Time, column))
     }
 

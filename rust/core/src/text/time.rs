@@ -60,6 +60,15 @@ impl TimeFormat {
         })
     }
 
+    /// Whether a time could have been taken for one of this format by [`detect`](Self::detect): not
+    /// if it lies before 1973, where a number is one of a coarser unit. Those past the other end of
+    /// a unit do not fit into 64 bits.
+    #[inline(always)]
+    pub fn is_likely(self, nanos: i64) -> bool {
+        const FIRST: u64 = 100_000_000_000_000_000;
+        matches!(self, TimeFormat::Seconds | TimeFormat::Iso) || nanos.unsigned_abs() >= FIRST
+    }
+
     /// Nanoseconds since 1970 UTC. Digits past a nanosecond are cut off towards the past.
     ///
     /// A number may have a sign, decimals and an exponent, with digits on both sides of the point.

@@ -1,0 +1,37 @@
+"""The probability model: what z-anonymity is worth in k-anonymity, and what it costs in data."""
+
+from zveil.model.anonymity import Anonymity, averaged, p_k, paper
+from zveil.model.classes import ClassAnonymity, Classes, class_p_k, class_p_o
+from zveil.model.plan import Option, Plan, Unreachable, plan, smallest_z
+from zveil.model.population import Population
+from zveil.model.quantities import log_p_q, log_p_y, p_n, p_o, p_q, p_x, p_y
+from zveil.model.trace import from_columns
+from zveil.model.utility import Utility, released, utility
+
+__all__ = [
+    "Anonymity",
+    "ClassAnonymity",
+    "Classes",
+    "Option",
+    "Plan",
+    "Population",
+    "Unreachable",
+    "Utility",
+    "averaged",
+    "class_p_k",
+    "class_p_o",
+    "from_columns",
+    "log_p_q",
+    "log_p_y",
+    "p_k",
+    "p_n",
+    "p_o",
+    "p_q",
+    "p_x",
+    "p_y",
+    "paper",
+    "plan",
+    "released",
+    "smallest_z",
+    "utility",
+]
