@@ -3,11 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUST := $(shell find rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
-.PHONY: help demo test check bench bench-quick wheel clean
+.PHONY: help demo test check check-k bench bench-quick wheel clean
 help:
 	@echo "make demo    install into .venv and show what zveil does"
 	@echo "make test    install into .venv and run every test"
 	@echo "make check   lints and types: ruff, mypy, stubs against the module, rustfmt, clippy"
+	@echo "make check-k hold the audit's k against an independent program"
 	@echo "make bench   measure side by side with the peers (about 10 minutes)"
 	@echo "make wheel   build the wheel and test it in a clean environment"
 
@@ -37,6 +38,9 @@ check: .venv/ready
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
 
+check-k: .venv/ready
+	$(BIN)/python tests/check_k.py .venv-check-k
+
 bench bench-quick: .venv/ready
 	@$(BIN)/python -m pip install --quiet --requirement benchmarks/requirements.txt ./benchmarks/peers
 	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick)
@@ -53,4 +57,4 @@ wheel: .venv/ready
 	rm -rf dist/tests
 
 clean:
-	rm -rf .venv .venv-wheel dist target benchmarks/peers/target
+	rm -rf .venv .venv-wheel .venv-check-k dist target benchmarks/peers/target

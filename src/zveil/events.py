@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zveil.act import TextAct
 from zveil.io import ByteSource, Format, Input
 from zveil.policy import Policy, TimeFormat
-from zveil.run import MAX_LINE, FieldError, no_such_field
+from zveil.run import MAX_LINE, FieldError, no_such_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +97,8 @@ class Events:
                 try:
                     yield from self._lines(opened) if form.is_text else self._columns(opened)
                 except LookupError as error:
-                    raise FieldError(f"{source.name}: {no_such_field(*error.args)}") from None
+                    words = no_such_column(*error.args, is_text=form.is_text)
+                    raise FieldError(f"{source.name}: {words}") from None
                 self._done, self._source = self.position, None
 
     def _lines(self, source: ByteSource) -> Iterator[pa.RecordBatch]:

@@ -477,15 +477,10 @@ class Run:
         try:
             yield
         except LookupError as error:
-            wanted, found = error.args
-            if wanted in found:
-                raise FieldError(f"{source.name}: has the column {wanted!r} twice") from None
-            if self._format is not None and self._format.is_text and _is_data(found):
-                raise FieldError(
-                    f"{source.name}: there is no field {wanted!r}; the first line looks like data, "
-                    "and must be a header that names the columns"
-                ) from None
-            raise FieldError(f"{source.name}: {no_such_field(wanted, found)}") from None
+            is_text = self._format is not None and self._format.is_text
+            raise FieldError(
+                f"{source.name}: {no_such_column(*error.args, is_text=is_text)}"
+            ) from None
         except ValueError as error:
             if not str(error).startswith("the header"):
                 raise
@@ -527,3 +522,15 @@ def no_such_field(wanted: str, found: Sequence[str]) -> str:
     if len(found) > _NAMES_SHOWN:
         there += f", and {len(found) - _NAMES_SHOWN:,} more"
     return f"there is no field {wanted!r}.{hint} The fields there are: {there}"
+
+
+def no_such_column(wanted: str, found: Sequence[str], *, is_text: bool) -> str:
+    """Say that a file lacks a column; a first line that is no header but data is not shown."""
+    if wanted in found:
+        return f"has the column {wanted!r} twice"
+    if is_text and _is_data(found):
+        return (
+            f"there is no field {wanted!r}; the first line looks like data, "
+            "and must be a header that names the columns"
+        )
+    return no_such_field(wanted, found)

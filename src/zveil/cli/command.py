@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from zveil import __version__
+from zveil.cli.audit import audit
 from zveil.cli.completion import completion
 from zveil.cli.demo import demo
 from zveil.cli.key import key
@@ -58,5 +59,5 @@ def main() -> None:
     """
 
 
-for command in (run, plan, model, simulate, demo, key, completion):
+for command in (run, plan, model, simulate, audit, demo, key, completion):
     main.add_command(command)
