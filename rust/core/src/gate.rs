@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, Admitted};
 use crate::column::{Role, Value};
+use crate::crew::Crew;
 use crate::crowd::Rules;
 use crate::error::Error;
 use crate::expiry::Epochs;
@@ -39,6 +40,7 @@ pub struct Gate {
     pub(crate) secret: Secret,
     pub(crate) hasher: Hasher,
     pub(crate) rules: Rules,
+    pub(crate) crew: Crew,
     pub(crate) epochs: Epochs,
     pub(crate) admission: Admission,
     pub(crate) shards: Vec<Shard>,
@@ -69,6 +71,7 @@ impl Gate {
         let limit = settings.memory_limit.map(|limit| limit / settings.threads);
         let shards = (0..settings.threads).map(|_| Shard::new(limit)).collect::<Result<_, _>>()?;
         Ok(Self {
+            crew: Crew::new(settings.threads),
             hasher: Hasher::new(&secret),
             rules: Rules::new(settings.z, settings.z_max, settings.window),
             epochs: Epochs::new(settings.window, settings.lateness),

@@ -16,6 +16,7 @@
 mod admission;
 mod batch;
 mod column;
+mod crew;
 mod crowd;
 mod error;
 mod expiry;

@@ -130,7 +130,9 @@ impl TextWay {
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let written = self.run(py, &gates, data, last)?;
         let texts = written.iter().filter(|part| !part.text.is_empty());
-        Ok(texts.map(|part| PyBytes::new(py, &part.text)).collect())
+        let texts = texts.map(|part| PyBytes::new(py, &part.text)).collect();
+        self.lock()?.reuse(written);
+        Ok(texts)
     }
 
     fn feed_columns<'py>(
@@ -248,11 +250,12 @@ pub(crate) fn pseudonyms<'py>(
         let users = column(&users, Role::User, None)?;
         let pseudonyms = Pseudonyms::new(&Secret::new(key));
         let mut made = TextColumn::default();
-        for row in 0..users.len() {
-            let found = users.value(row).and_then(|user| pseudonyms.of(user));
-            made.bytes.extend(found.iter().flatten());
+        let mut found = Vec::new();
+        pseudonyms.of_all((0..users.len()).map(|row| users.value(row)), &mut found);
+        for one in found {
+            one.iter().for_each(|letters| letters.put(&mut made.bytes));
             made.ends.push(made.bytes.len() as u64);
-            made.is_null.push(found.is_none());
+            made.is_null.push(one.is_none());
         }
         Ok(made)
     })?;

@@ -15,6 +15,7 @@ mod part;
 
 use crate::admission::Admission;
 use crate::column::Column;
+use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::expiry::Epochs;
 use crate::gate::{Gate, check_levels};
@@ -63,7 +64,7 @@ impl Gate {
         source.check(decisions.len())?;
         decisions.fill(VEILED);
         if self.shards.len() == 1 || decisions.len() < WORTH_THREADS {
-            let (mut worker, shards) = self.worker(source);
+            let (mut worker, shards, _) = self.worker(source);
             worker.decide(0, decisions, shards, None);
             let Worker { admission, epochs, .. } = worker;
             self.admission = admission;
@@ -79,44 +80,36 @@ impl Gate {
     }
 
     fn run_threads(&mut self, source: &Source, start: usize, decisions: &mut [i8]) {
-        let (mut first, shards) = self.worker(source);
+        let (mut first, shards, crew) = self.worker(source);
         // One wall clock for all.
         first.admission = first.admission.frozen();
-        let mut own = shards.iter_mut().enumerate();
-        let admission = std::thread::scope(|scope| {
-            let rows = decisions.len();
-            let mine = own.next();
-            let others: Vec<_> = own
-                .map(|(number, shard)| {
-                    let mut worker = first.clone();
-                    scope.spawn(move || {
-                        let mut decisions = vec![VEILED; rows];
-                        let shard = std::slice::from_mut(shard);
-                        worker.decide(start, &mut decisions, shard, Some(number));
-                        decisions
-                    })
+        // A row is decided by one thread; to the others it is veiled.
+        let rows = decisions.len();
+        let mut others = vec![vec![VEILED; rows]; shards.len() - 1];
+        let mut places: Vec<&mut [i8]> = others.iter_mut().map(Vec::as_mut_slice).collect();
+        places.insert(0, &mut *decisions);
+        let mut workers = vec![first; shards.len()];
+        let tasks = shards.iter_mut().zip(places).zip(&mut workers).enumerate();
+        crew.run(
+            tasks
+                .map(|(number, ((shard, decisions), worker))| -> Task<'_> {
+                    let shard = std::slice::from_mut(shard);
+                    Box::new(move || worker.decide(start, decisions, shard, Some(number)))
                 })
-                .collect();
-            if let Some((number, shard)) = mine {
-                first.decide(start, decisions, std::slice::from_mut(shard), Some(number));
-            }
-            for other in others {
-                match other.join() {
-                    // A row is decided by one thread; to the others it is veiled.
-                    Ok(found) => decisions
-                        .iter_mut()
-                        .zip(found)
-                        .for_each(|(decision, found)| *decision = (*decision).max(found)),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            first.admission
-        });
+                .collect(),
+        );
+        let admission = workers.swap_remove(0).admission;
+        for other in others {
+            decisions
+                .iter_mut()
+                .zip(other)
+                .for_each(|(decision, found)| *decision = (*decision).max(found));
+        }
         self.admission = admission.thawed();
     }
 
-    fn worker<'a>(&'a mut self, source: &'a Source<'a>) -> (Worker<'a>, &'a mut [Shard]) {
-        let Self { hasher, shards, admission, epochs, rules, settings, .. } = self;
+    fn worker<'a>(&'a mut self, source: &'a Source<'a>) -> (Worker<'a>, &'a mut [Shard], &'a Crew) {
+        let Self { hasher, shards, admission, epochs, rules, settings, crew, .. } = self;
         let round = Round {
             levels: source.levels.len(),
             plain: source.plain,
@@ -125,7 +118,7 @@ impl Gate {
             epoch: 0,
         };
         let (admission, epochs, all) = (admission.clone(), *epochs, shards.len());
-        (Worker { source, hasher, round, admission, epochs, all }, shards)
+        (Worker { source, hasher, round, admission, epochs, all }, shards, crew)
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn put_from(out: &mut Vec<u8>, block: &[u8], start: usize, end: usize
 
 /// Appends the first `len` bytes.
 #[inline(always)]
-pub(crate) fn put_start(out: &mut Vec<u8>, bytes: &[u8; SHORT], len: usize) {
+fn put_start(out: &mut Vec<u8>, bytes: &[u8; SHORT], len: usize) {
     let end = out.len().wrapping_add(len);
     out.extend_from_slice(bytes);
     out.truncate(end);

@@ -5,7 +5,7 @@ use super::csv::{CsvScanner, CsvStep, unquote_csv};
 use super::json::{JsonScanner, unescape_json};
 use super::plan::{ATTRIBUTES, Plan, TIME, TextFormat, USER, path};
 use super::problem::Problem;
-use super::rows::{Rows, Spot, number};
+use super::rows::{Rows, Spot, SpotKind, number};
 use super::time::TimeFormat;
 
 /// A line that is not good, and never leaves.
@@ -292,18 +292,17 @@ impl<const JSON: bool> Taking<'_, JSON> {
             return Err((Problem::MissingField, 0));
         }
         let time = self.time(&cells[TIME], format, &mut rows.scratch)?;
-        let user = self.spot(&cells[USER], &mut rows.decoded)?;
+        let user = self.spot(&cells[USER], &mut rows.decoded);
         if !is_user(user) {
             return Err((Problem::WrongType, cells[USER].start as usize));
         }
         for (number, cell) in found.iter().enumerate() {
-            match self.spot(cell, &mut rows.decoded) {
-                Ok(spot) => rows.attributes[number].push(spot),
-                Err(wrong) => {
-                    rows.attributes[..number].iter_mut().for_each(|column| _ = column.pop());
-                    return Err(wrong);
-                }
+            let spot = self.spot(cell, &mut rows.decoded);
+            if spot.kind() == SpotKind::Unfit {
+                rows.attributes[..number].iter_mut().for_each(|column| _ = column.pop());
+                return Err((Problem::WrongType, cell.start as usize));
             }
+            rows.attributes[number].push(spot);
         }
         rows.times.push(time);
         rows.users.push(user);
@@ -351,37 +350,29 @@ impl<const JSON: bool> Taking<'_, JSON> {
     }
 
     #[inline(always)]
-    fn spot(&self, cell: &Cell, decoded: &mut Vec<u8>) -> Result<Spot, (Problem, usize)> {
+    fn spot(&self, cell: &Cell, decoded: &mut Vec<u8>) -> Spot {
         let (start, end) = self.inside(cell);
-        Ok(match cell.kind {
-            Kind::Text => Spot::Text(start as u32, end as u32),
+        match cell.kind {
+            Kind::Text => Spot::text(SpotKind::Text, start, end),
             Kind::EscapedText => {
-                let first = decoded.len() as u32;
+                let first = decoded.len();
                 decode(JSON, &self.block[start..end], decoded);
-                Spot::Decoded(first, decoded.len() as u32)
+                Spot::text(SpotKind::Decoded, first, decoded.len())
             }
-            Kind::Integer | Kind::Number => {
-                match number(cell.kind, &self.block[start..end], start as u32) {
-                    // Past what a float holds all numbers would be one value.
-                    Spot::Float(number) if !number.is_finite() => {
-                        return Err((Problem::WrongType, cell.start as usize));
-                    }
-                    spot => spot,
-                }
-            }
-            Kind::True => Spot::Bool(true),
-            Kind::False => Spot::Bool(false),
-            Kind::Null | Kind::Absent => Spot::Missing,
-            Kind::Object | Kind::Array => return Err((Problem::WrongType, cell.start as usize)),
-        })
+            Kind::Integer | Kind::Number => number(cell.kind, &self.block[start..end], start),
+            Kind::True => Spot::word(SpotKind::Bool, 1),
+            Kind::False => Spot::word(SpotKind::Bool, 0),
+            Kind::Null | Kind::Absent => Spot::default(),
+            Kind::Object | Kind::Array => Spot::word(SpotKind::Unfit, 0),
+        }
     }
 }
 
 /// No truth value is anybody's id, and no number with a fraction.
 fn is_user(user: Spot) -> bool {
-    match user {
-        Spot::Bool(_) => false,
-        Spot::Float(number) => number.fract() == 0.0,
+    match user.kind() {
+        SpotKind::Bool | SpotKind::Unfit => false,
+        SpotKind::Float => user.float().fract() == 0.0,
         _ => true,
     }
 }

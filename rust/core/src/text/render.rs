@@ -3,12 +3,11 @@
 use super::cell::{Cell, Kind};
 use super::csv::quote_csv;
 use super::json::quote_json;
-use super::pen::put_start;
 use super::plan::{ATTRIBUTES, Output, Plan, TIME, Template, TextFormat, USER, Veiled, path};
 use super::read::decode;
-use super::rows::{Rows, Spot, value};
+use super::rows::{Rows, Spot, SpotKind, value};
 use crate::batch::VEILED;
-use crate::pseudonym::{LENGTH, Pseudonyms};
+use crate::pseudonym::{Pseudonym, Pseudonyms};
 use std::io::Write;
 
 /// Writes records of one stream.
@@ -97,20 +96,29 @@ impl Renderer {
         if self.output == Output::Columns {
             written.columns.resize_with(self.fields, TextColumn::default);
         }
+        let is_released = |row: usize, column: &Vec<i8>| column[first + row] != VEILED;
+        let leaves = |row: &usize| {
+            self.veiled == Veiled::Blank
+                || decisions.is_empty()
+                || decisions.iter().any(|column| is_released(*row, column))
+        };
+        let leaving: Vec<usize> = (0..rows.len()).filter(leaves).collect();
+        written.records += leaving.len() as u64;
+        let mut made = Vec::new();
+        if let Some(pseudonyms) = &self.pseudonyms {
+            let user = |row: &usize| value(rows.users[*row], block, &rows.decoded);
+            pseudonyms.of_all(leaving.iter().map(user), &mut made);
+        }
         let mut scratch = Vec::new();
-        for row in 0..rows.len() {
-            let is_released = |column: &Vec<i8>| column[first + row] != VEILED;
-            let is_decided = !decisions.is_empty();
-            if self.veiled == Veiled::Drop && is_decided && !decisions.iter().any(is_released) {
-                continue;
-            }
-            written.records += 1;
+        for (place, row) in leaving.into_iter().enumerate() {
             let start = rows.starts[row];
             let cells = rows.cells_of(row, self.fields);
-            let mut record = Record { of: self, block, rows, row, start, scratch: &mut scratch };
+            let pseudonym = made.get(place).copied();
+            let scratch = &mut scratch;
+            let mut record = Record { of: self, block, rows, row, start, pseudonym, scratch };
             let shown = |field: usize| {
                 let attribute = field.wrapping_sub(ATTRIBUTES);
-                decisions.get(attribute).is_none_or(is_released)
+                decisions.get(attribute).is_none_or(|column| is_released(row, column))
             };
             match self.output {
                 Output::Text(TextFormat::Ndjson) => {
@@ -133,6 +141,8 @@ struct Record<'a> {
     rows: &'a Rows,
     row: usize,
     start: u32,
+    /// What the user leaves as; the inner `None` where there is none. The outer: as it is.
+    pseudonym: Option<Option<Pseudonym>>,
     scratch: &'a mut Vec<u8>,
 }
 
@@ -143,12 +153,12 @@ impl Record<'_> {
             before.put(out);
             if !shown(*field) {
                 out.extend_from_slice(b"null");
-            } else if *field == USER && self.of.pseudonyms.is_some() {
-                match self.pseudonym() {
+            } else if let (USER, Some(pseudonym)) = (*field, &self.pseudonym) {
+                match pseudonym {
                     Some(letters) => {
-                        let mut quoted = [b'"'; 32];
-                        quoted[1..=LENGTH].copy_from_slice(&letters);
-                        put_start(out, &quoted, LENGTH + 2);
+                        out.push(b'"');
+                        letters.put(out);
+                        out.push(b'"');
                     }
                     None => out.extend_from_slice(b"null"),
                 }
@@ -204,8 +214,8 @@ impl Record<'_> {
             if !shown(field) {
                 continue;
             }
-            if field == USER && self.of.pseudonyms.is_some() {
-                out.extend(self.pseudonym().iter().flatten());
+            if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
+                pseudonym.iter().for_each(|letters| letters.put(out));
             } else if same && !cell.quoted && !self.holds_return(cell) {
                 Rows::put(out, self.block, self.start, cell);
             } else if let Some(spot) = self.respelled(field) {
@@ -231,10 +241,9 @@ impl Record<'_> {
         for (field, (cell, column)) in cells.iter().zip(columns).enumerate() {
             let text = if !shown(field) {
                 false
-            } else if field == USER && self.of.pseudonyms.is_some() {
-                let letters = self.pseudonym();
-                column.bytes.extend(letters.iter().flatten());
-                letters.is_some()
+            } else if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
+                pseudonym.iter().for_each(|letters| letters.put(&mut column.bytes));
+                pseudonym.is_some()
             } else if field == TIME {
                 // Told in one way: nanoseconds. The caller makes a time of it.
                 let time = self.rows.times[self.row];
@@ -261,18 +270,19 @@ impl Record<'_> {
             return None;
         }
         let spot = *self.rows.attributes.get(field.checked_sub(ATTRIBUTES)?)?.get(self.row)?;
-        matches!(spot, Spot::Decoded(..) | Spot::Float(_) | Spot::Integer(0)).then_some(spot)
+        let differs = matches!(spot.kind(), SpotKind::Decoded | SpotKind::Float) || spot.is_zero();
+        differs.then_some(spot)
     }
 
     fn write_spot(&self, spot: Spot, quoted: bool, out: &mut Vec<u8>) {
-        match spot {
-            Spot::Decoded(start, end) => {
-                let text = &self.rows.decoded[start as usize..end as usize];
+        match spot.kind() {
+            SpotKind::Decoded => {
+                let text = spot.of(&self.rows.decoded);
                 if quoted { quote_json(text, out) } else { out.extend_from_slice(text) }
             }
             // As Python prints it, near enough: the fewest digits, and never those of an integer.
             // Writing to memory does not fail.
-            Spot::Float(number) => _ = write!(out, "{number:?}"),
+            SpotKind::Float => _ = write!(out, "{:?}", spot.float()),
             _ => out.push(b'0'),
         }
     }
@@ -296,11 +306,6 @@ impl Record<'_> {
             }
             _ => Some(raw),
         }
-    }
-
-    fn pseudonym(&self) -> Option<[u8; LENGTH]> {
-        let user = value(self.rows.users[self.row], self.block, &self.rows.decoded)?;
-        self.of.pseudonyms.as_ref()?.of(user)
     }
 }
 

@@ -17,6 +17,7 @@ use super::render::{Renderer, Written};
 use super::rows::{Field, Rows, Spot};
 use super::time::TimeFormat;
 use crate::batch::VEILED;
+use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::pseudonym::Pseudonyms;
@@ -26,6 +27,8 @@ use crate::secret::Secret;
 const ROWS: usize = 1024;
 /// A block below this is read on one thread.
 const WORTH_THREADS: usize = 256 << 10;
+/// A larger buffer is not kept: it was for an unusual block.
+const MOST_SPARE: usize = 8 << 20;
 /// Records that a time format is found out from.
 const SAMPLE: usize = 64;
 
@@ -59,12 +62,16 @@ pub enum WayError {
 pub struct Way {
     plan: Plan,
     threads: usize,
+    crew: Crew,
     /// Fields as they leave: the plan's, and for CSV what else is kept.
     fields: Vec<String>,
-    readers: Vec<Reader>,
+    #[expect(clippy::vec_box, reason = "threads write to them: each in a cache line of its own")]
+    readers: Vec<Box<Reader>>,
     rows: Vec<Rows>,
     renderer: Renderer,
     decisions: Vec<Vec<i8>>,
+    /// Memory for what is written next.
+    spare: Vec<Vec<u8>>,
     /// The beginning of a line whose end has not come.
     carry: Vec<u8>,
     /// Nothing of the file was read yet.
@@ -88,11 +95,13 @@ impl Way {
         let threads = threads.max(1);
         let mut way = Self {
             threads,
+            crew: Crew::new(threads),
             fields: plan.fields.clone(),
-            readers: (0..threads).map(|_| Reader::new(&plan)).collect(),
+            readers: (0..threads).map(|_| Box::new(Reader::new(&plan))).collect(),
             rows: (0..threads).map(|_| Rows::default()).collect(),
             renderer: Renderer::new(&plan, pseudonyms),
             decisions: Vec::new(),
+            spare: Vec::new(),
             carry: Vec::new(),
             at_start: true,
             past_header: true,
@@ -144,7 +153,7 @@ impl Way {
         data: &[u8],
         last: bool,
     ) -> Result<Vec<Written>, WayError> {
-        let mut written = vec![Written::default()];
+        let mut written = vec![self.blank()];
         if self.plan.input == TextFormat::Ndjson && !self.header_written {
             self.write_header(&mut written[0]);
         }
@@ -178,6 +187,20 @@ impl Way {
             self.carry.clear();
         }
         Ok(written)
+    }
+
+    /// Takes back what `feed` gave, so that its memory is used again.
+    pub fn reuse(&mut self, written: Vec<Written>) {
+        for mut part in written {
+            if self.spare.len() <= self.threads && part.text.capacity() <= MOST_SPARE {
+                part.text.clear();
+                self.spare.push(part.text);
+            }
+        }
+    }
+
+    fn blank(&mut self) -> Written {
+        Written { text: self.spare.pop().unwrap_or_default(), ..Written::default() }
     }
 
     /// What is behind the line that is being dropped.
@@ -282,29 +305,47 @@ impl Way {
         let attributes = self.plan.attributes;
         let time_format = self.time_format();
         let mut ends = vec![0; parts.len()];
-        std::thread::scope(|scope| {
-            let tasks = self.readers.iter_mut().zip(&mut self.rows).zip(parts).zip(&mut ends);
-            for (((reader, rows), part), end) in tasks {
-                reader.time_format = time_format;
-                scope.spawn(move || {
-                    rows.clear(attributes);
-                    *end = reader.read(block, *part, rows).0;
-                });
-            }
-        });
+        let tasks = self.readers.iter_mut().zip(&mut self.rows).zip(parts).zip(&mut ends);
+        self.crew.run(
+            tasks
+                .map(|(((reader, rows), part), end)| -> Task<'_> {
+                    reader.time_format = time_format;
+                    Box::new(move || {
+                        let mut own = std::mem::take(rows);
+                        own.clear(attributes);
+                        *end = reader.read(block, *part, &mut own).0;
+                        *rows = own;
+                    })
+                })
+                .collect(),
+        );
         self.collect(parts.len());
         self.decide(gates, block, parts.len())?;
         if self.plan.output != Output::Nothing {
             let (renderer, decisions) = (&self.renderer, &self.decisions);
             let mut first = 0;
             let begun = written.len();
-            written.resize_with(begun + parts.len(), Written::default);
-            std::thread::scope(|scope| {
-                for (rows, written) in self.rows.iter().zip(&mut written[begun..]) {
-                    scope.spawn(move || renderer.render(block, rows, decisions, first, written));
-                    first += rows.len();
-                }
-            });
+            for _ in parts {
+                written.push(Written {
+                    text: self.spare.pop().unwrap_or_default(),
+                    ..Written::default()
+                });
+            }
+            let tasks = self.rows.iter().zip(&mut written[begun..]);
+            self.crew.run(
+                tasks
+                    .map(|(rows, written)| -> Task<'_> {
+                        let from = first;
+                        first += rows.len();
+                        // Beside each other in memory, the two would be torn between the cores.
+                        Box::new(move || {
+                            let mut own = std::mem::take(written);
+                            renderer.render(block, rows, decisions, from, &mut own);
+                            *written = own;
+                        })
+                    })
+                    .collect(),
+            );
         }
         Ok(ends.last().copied().unwrap_or_default())
     }
