@@ -90,7 +90,9 @@ def test_memory_does_not_grow_with_the_input(
     idle: int, megabytes: int, form: str, arguments: list[str]
 ) -> None:
     assert idle > 10 * MEGABYTE
-    assert peak_of(megabytes * MEGABYTE, form, *arguments) - idle < MOST
+    # Formats of columns load a library of their own, whatever the size of the input.
+    little = max(idle, peak_of(MEGABYTE, form, *arguments)) if "--to" in arguments else idle
+    assert peak_of(megabytes * MEGABYTE, form, *arguments) - little < MOST
 
 
 def test_a_line_that_never_ends_takes_no_memory(idle: int) -> None:
