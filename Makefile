@@ -20,7 +20,7 @@ help:
 	@echo "installing (the first build takes a minute or two) ..."
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -m pip install --quiet --group test --group check 'maturin>=1.9,<2'
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 demo: .venv/ready
