@@ -11,7 +11,8 @@ from test_run import T, policy
 from test_text_way import BAD_CSV, BAD_JSON
 
 from zveil._native import problem_sentence
-from zveil.run import BadInputError, FieldError
+from zveil.fields import FieldError
+from zveil.run import BadInputError
 
 GOOD = [line(T, f"u{number}", "a") for number in range(5)]
 OUT = GOOD[1:]
@@ -120,6 +121,21 @@ def test_a_header_that_is_too_long_ends_it(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=r"in.csv: the header.*longer than") as caught:
         ran(policy(), [source], tmp_path / "out.csv", max_line=2000)
     assert "planted" not in str(caught.value)
+
+
+def test_empty_lines_before_a_header_are_only_counted(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_bytes(b"\n" * 500_000 + b"ts,uid,host\n1700000000,u,a\nbad\n")
+    summary, _ = ran(policy(z=1), [source], tmp_path / "out.csv")
+    assert (summary.lines, summary.records, summary.bad_lines) == (500_003, 1, 1)
+
+
+def test_lines_that_are_nested_too_deeply_stop_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "in.ndjson"
+    deep = b'{"ts":1700000000,"uid":"u","host":' + b"[" * 60_000 + b"\n"
+    source.write_bytes(deep + b'{"ts":1700000000,"uid":"u","host":"a"}\n')
+    summary, _ = ran(policy(z=1), [source], tmp_path / "out.ndjson")
+    assert (summary.records, summary.bad) == (1, {"too-deep": 1})
 
 
 def test_a_missing_header_is_not_shown(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ class TextWay:
         where the first decides what leaves and all are counted. Without any, everything leaves.
 
         Raises LookupError with the name of a column that a header does not have exactly once, and
-        the names that it has.
+        the names that it has; or with what is wrong with a header that cannot be read.
         """
 
     def feed_columns(self, gates: Sequence[Gate], data: bytes, last: bool) -> list[list[_Buffers]]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zveil.act import TextAct
+from zveil.fields import FieldError, wrong_columns
 from zveil.io import ByteSource, Format, Input
 from zveil.policy import Policy, TimeFormat
-from zveil.run import MAX_LINE, FieldError, no_such_column
+from zveil.run import MAX_LINE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +98,7 @@ class Events:
                 try:
                     yield from self._lines(opened) if form.is_text else self._columns(opened)
                 except LookupError as error:
-                    words = no_such_column(*error.args, is_text=form.is_text)
+                    words = wrong_columns(error, is_text=form.is_text)
                     raise FieldError(f"{source.name}: {words}") from None
                 self._done, self._source = self.position, None
 

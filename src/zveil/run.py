@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING
 from zveil._native import problem_sentence
 from zveil.act import TextAct
 from zveil.durations import duration_ns
+from zveil.fields import FieldError, names_of, no_such_field, wrong_columns
 from zveil.io import ByteSink, ByteSource, Format, Input, SourceError, of_path
 from zveil.policy import EVERYTHING, Policy
 from zveil.summary import Summary
@@ -38,18 +36,12 @@ _LINES_FOR_A_SHARE = 1_000
 # So many lines without a field are enough to call its name wrong.
 _LINES_WITHOUT_FIELD = 10
 _HEAD = 1 << 16
-_NAMES_SHOWN = 40
 _SHOWN = 10
 _YEAR_NS = 365 * 86_400 * 10**9
-_DATUM = re.compile(r"[-+]?[0-9][-+0-9.,:/ eTZ]*")
 
 
 class BadInputError(ValueError):
     """Too much of the input is bad, or any where that was to end it."""
-
-
-class FieldError(ValueError):
-    """A field that the input does not have."""
 
 
 class Stopped(Exception):  # noqa: N818  # no error: someone asked for it
@@ -415,7 +407,7 @@ class Run:
         enough = 1 if is_over else _LINES_WITHOUT_FIELD
         if not self._is_field_missing(self._act, enough):
             return
-        names = _names(self._head)
+        names = names_of(self._head)
         wanted = (self.policy.time, self.policy.user, *self.policy.attributes)
         absent = [name for name in wanted if name not in names] or list(wanted)
         raise FieldError(no_such_field(absent[0], names))
@@ -437,7 +429,7 @@ class Run:
                 "--time-format releases too much"
             )
         if self._format is Format.NDJSON:
-            names = _names(self._head)
+            names = names_of(self._head)
             for name in self.policy.keep:
                 inside = any(other.startswith(f"{name}.") for other in names)
                 if name != EVERYTHING and name not in names and not inside:
@@ -478,59 +470,4 @@ class Run:
             yield
         except LookupError as error:
             is_text = self._format is not None and self._format.is_text
-            raise FieldError(
-                f"{source.name}: {no_such_column(*error.args, is_text=is_text)}"
-            ) from None
-        except ValueError as error:
-            if not str(error).startswith("the header"):
-                raise
-            raise FieldError(f"{source.name}: {error}") from None
-
-
-def _names(head: bytes) -> list[str]:
-    """List the fields of the first records, those inside others too."""
-    names: dict[str, None] = {}
-    for line in head.splitlines()[:100]:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            _add_names(record, "", names)
-    return list(names)
-
-
-def _add_names(record: dict[str, object], above: str, names: dict[str, None]) -> None:
-    for key, value in record.items():
-        name = above + key.replace("\\", "\\\\").replace(".", "\\.")
-        if isinstance(value, dict) and above.count(".") < 3:
-            _add_names(value, f"{name}.", names)
-        else:
-            names[name] = None
-
-
-def _is_data(header: Sequence[str]) -> bool:
-    """Whether a header holds what no name is, a number or a date: then it is not to be shown."""
-    return any(_DATUM.fullmatch(name) for name in header)
-
-
-def no_such_field(wanted: str, found: Sequence[str]) -> str:
-    """Say that a field is not there, which one may have been meant, and which there are."""
-    close = difflib.get_close_matches(wanted, found, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    there = ", ".join(found[:_NAMES_SHOWN]) or "none"
-    if len(found) > _NAMES_SHOWN:
-        there += f", and {len(found) - _NAMES_SHOWN:,} more"
-    return f"there is no field {wanted!r}.{hint} The fields there are: {there}"
-
-
-def no_such_column(wanted: str, found: Sequence[str], *, is_text: bool) -> str:
-    """Say that a file lacks a column; a first line that is no header but data is not shown."""
-    if wanted in found:
-        return f"has the column {wanted!r} twice"
-    if is_text and _is_data(found):
-        return (
-            f"there is no field {wanted!r}; the first line looks like data, "
-            "and must be a header that names the columns"
-        )
-    return no_such_field(wanted, found)
+            raise FieldError(f"{source.name}: {wrong_columns(error, is_text=is_text)}") from None

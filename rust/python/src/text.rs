@@ -60,7 +60,7 @@ fn way_failure(error: WayError) -> PyErr {
     match error {
         WayError::Gate(error) => Failure::from(error).into(),
         WayError::Column { wanted, found } => PyLookupError::new_err((wanted, found)),
-        WayError::Header(_) => PyValueError::new_err(error.to_string()),
+        WayError::Header(_) => PyLookupError::new_err(error.to_string()),
     }
 }
 

@@ -14,6 +14,7 @@ import click
 
 from zveil.cli.progress import Progress, account, trial
 from zveil.durations import size_bytes
+from zveil.fields import FieldError
 from zveil.io import (
     Format,
     SameFileError,
@@ -26,7 +27,7 @@ from zveil.io import (
 from zveil.io.descriptors import wake_by_signals
 from zveil.keys import LENGTH, read_key
 from zveil.policy import Policy, TimeFormat, Veiled
-from zveil.run import MAX_BAD, BadInputError, FieldError, Run, Stopped
+from zveil.run import MAX_BAD, BadInputError, Run, Stopped
 from zveil.summary import Summary
 
 FAILED, USAGE, BAD_INPUT = 1, 2, 3

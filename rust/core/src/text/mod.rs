@@ -11,6 +11,7 @@
 mod block;
 mod cell;
 mod csv;
+mod header;
 mod json;
 mod pen;
 mod plan;

@@ -10,6 +10,7 @@
 //! at line breaks; its parts are read at the same time, decided as one batch (the gate has threads
 //! of its own), and written at the same time. The output is the same bytes either way.
 
+use super::header::{Header, columns_of};
 use super::plan::{Output, Plan, TextFormat};
 use super::problem::Problem;
 use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
@@ -153,7 +154,7 @@ impl Way {
         data: &[u8],
         last: bool,
     ) -> Result<Vec<Written>, WayError> {
-        let mut written = vec![self.blank()];
+        let mut written = vec![blank(&mut self.spare)];
         if self.plan.input == TextFormat::Ndjson && !self.header_written {
             self.write_header(&mut written[0]);
         }
@@ -197,10 +198,6 @@ impl Way {
                 self.spare.push(part.text);
             }
         }
-    }
-
-    fn blank(&mut self) -> Written {
-        Written { text: self.spare.pop().unwrap_or_default(), ..Written::default() }
     }
 
     /// What is behind the line that is being dropped.
@@ -252,9 +249,9 @@ impl Way {
             self.at_start = false;
         }
         if !self.past_header {
-            match self.read_header(&block[at..], last)? {
-                Some(end) => at += end,
-                None => return Ok(at),
+            at += self.read_header(&block[at..], last)?;
+            if !self.past_header {
+                return Ok(at);
             }
             if !self.header_written {
                 self.write_header(&mut written[0]);
@@ -325,12 +322,7 @@ impl Way {
             let (renderer, decisions) = (&self.renderer, &self.decisions);
             let mut first = 0;
             let begun = written.len();
-            for _ in parts {
-                written.push(Written {
-                    text: self.spare.pop().unwrap_or_default(),
-                    ..Written::default()
-                });
-            }
+            written.extend(parts.iter().map(|_| blank(&mut self.spare)));
             let tasks = self.rows.iter().zip(&mut written[begun..]);
             self.crew.run(
                 tasks
@@ -472,59 +464,39 @@ impl Way {
             found.iter().rev().max_by_key(|(_, times)| *times).map(|(format, _)| *format);
     }
 
-    fn read_header(&mut self, text: &[u8], last: bool) -> Result<Option<usize>, WayError> {
-        use super::csv::{CsvScanner, CsvStep};
-        let TextFormat::Csv(delimiter) = self.plan.input else { return Ok(Some(0)) };
-        let mut cells = Vec::new();
-        let end = match CsvScanner::new(delimiter).scan(text, last, self.plan.max_line, &mut cells)
-        {
-            CsvStep::Record { end } => end,
-            CsvStep::Blank { end } => {
-                self.line += 1;
-                self.tally.lines += 1;
-                return Ok(self.read_header(&text[end..], last)?.map(|more| end + more));
-            }
-            CsvStep::Incomplete => return Ok(None),
-            CsvStep::Bad { problem, .. } => return Err(WayError::Header(problem)),
-        };
-        let mut names = Vec::with_capacity(cells.len());
-        for cell in &cells {
-            let mut name = Vec::new();
-            super::csv::unquote_csv(cell.of(text), &mut name);
-            let name = String::from_utf8(name).map_err(|_| WayError::Header(Problem::NotUtf8))?;
-            names.push(name.trim().to_owned());
-        }
+    /// Reads the header of a CSV file as far as it is there, and says where it got to.
+    fn read_header(&mut self, text: &[u8], last: bool) -> Result<usize, WayError> {
+        let TextFormat::Csv(delimiter) = self.plan.input else { return Ok(0) };
+        let Header { end, lines, names } =
+            Header::read(text, last, delimiter, self.plan.max_line).map_err(WayError::Header)?;
+        self.line += lines;
+        self.tally.lines += lines;
+        let Some(names) = names else { return Ok(end) };
         if self.plan.keep_rest && !self.header_written {
             let rest = names.iter().filter(|name| !self.plan.fields.contains(name));
             self.fields.extend(rest.cloned());
         }
-        let wanted = self.fields.iter().enumerate();
-        let columns = wanted
-            .map(|(number, name)| {
-                let mut places = (0..names.len()).filter(|place| names[*place] == *name);
-                match (places.next(), places.next()) {
-                    (Some(place), None) => Ok(Some(place)),
-                    // What else the first file had, another may lack.
-                    (None, _) if number >= self.plan.fields.len() => Ok(None),
-                    _ => Err(WayError::Column { wanted: name.clone(), found: names.clone() }),
-                }
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        // What else the first file had, another may lack.
+        let needed = self.plan.fields.len();
+        let columns = columns_of(&self.fields, needed, &names)
+            .map_err(|wanted| WayError::Column { wanted: wanted.clone(), found: names.clone() })?;
         for reader in &mut self.readers {
             reader.set_columns(names.len(), columns.clone());
         }
         self.renderer.set_fields(&self.fields);
-        let lines = memchr::memchr_iter(b'\n', &text[..end]).count().max(1) as u64;
-        self.line += lines;
-        self.tally.lines += lines;
         self.past_header = true;
-        Ok(Some(end))
+        Ok(end)
     }
 
     fn write_header(&mut self, written: &mut Written) {
         self.header_written = true;
         self.renderer.header(&self.fields, &mut written.text);
     }
+}
+
+/// Something to write into, with memory that was used before.
+fn blank(spare: &mut Vec<Vec<u8>>) -> Written {
+    Written { text: spare.pop().unwrap_or_default(), ..Written::default() }
 }
 
 fn field<'a>(

@@ -1,0 +1,87 @@
+use super::*;
+use std::collections::HashSet;
+
+fn hasher() -> Hasher {
+    Hasher::new(&Secret::new([7; 32]))
+}
+
+#[test]
+fn the_portable_way_gives_the_same_bits() {
+    let fast = hasher();
+    let mut slow = hasher();
+    slow.hardware = false;
+    let text: Vec<u8> = (0..100).collect();
+    for n in 0..text.len() {
+        for role in [Role::Attribute, Role::User] {
+            let (a, b) = (Value::Text(&text[..n]), Value::Integer(n as i64 - 50));
+            assert_eq!(fast.block(a, role), slow.block(a, role));
+            assert_eq!(fast.block(b, role), slow.block(b, role));
+            assert_eq!(fast.pair(a, b), slow.pair(a, b));
+            let block = fast.block(a, role).unwrap_or_default();
+            assert_eq!(fast.user(block, 9), slow.user(block, 9));
+        }
+    }
+}
+
+#[test]
+fn kinds_lengths_and_levels_are_told_apart() {
+    let hasher = hasher();
+    let mut seen = HashSet::new();
+    let zeros = [0u8; 40];
+    for n in 0..=40 {
+        for value in [Value::Text(&zeros[..n]), Value::Bytes(&zeros[..n])] {
+            assert!(seen.insert(hasher.block(value, Role::Attribute)));
+        }
+    }
+    for value in [
+        Value::Integer(1),
+        Value::Text(b"1"),
+        Value::Bytes(b"1"),
+        Value::Float(1.0),
+        Value::Bool(true),
+        Value::Unsigned(u64::MAX),
+        Value::Integer(-1),
+        Value::Digits(b"1"),
+    ] {
+        let block = hasher.block(value, Role::Attribute).unwrap_or_default();
+        assert!(seen.insert(Some(block)));
+        let (mut level, mut plain) = ([block], [block]);
+        hasher.attributes(&mut level, Some(&[ABOVE_LEVELS]));
+        hasher.attributes(&mut plain, None);
+        assert_ne!(level, plain);
+    }
+}
+
+#[test]
+fn one_user_has_one_form() {
+    let hasher = hasher();
+    let form = |value: Value<'_>| hasher.block(value, Role::User);
+    let seven = form(Value::Integer(7));
+    assert!(seven.is_some());
+    for same in [Value::Text(b"7"), Value::Bytes(b"7"), Value::Unsigned(7), Value::Float(7.0)] {
+        assert_eq!(form(same), seven);
+    }
+    for other in [Value::Text(b"07"), Value::Text(b"+7"), Value::Text(b"7 ")] {
+        assert_ne!(form(other), seven);
+    }
+    assert_eq!(form(Value::Text(b"-0")), form(Value::Bytes(b"-0")));
+    assert_ne!(form(Value::Text(b"-0")), form(Value::Integer(0)));
+    for none in [Value::Float(7.5), Value::Float(f64::NAN), Value::Bool(true)] {
+        assert_eq!(form(none), None);
+    }
+    let limits = [i64::MIN, i64::MAX, 0, -1];
+    for limit in limits {
+        let text = limit.to_string();
+        assert_eq!(form(Value::Text(text.as_bytes())), form(Value::Integer(limit)));
+    }
+    let text = u64::MAX.to_string();
+    assert_eq!(form(Value::Text(text.as_bytes())), form(Value::Unsigned(u64::MAX)));
+}
+
+#[test]
+fn entries_of_one_user_differ_between_attributes() {
+    let hasher = hasher();
+    let user = hasher.block(Value::Integer(1), Role::User).unwrap_or_default();
+    let entries: HashSet<u64> = (0..1000).map(|high| hasher.user(user, high)).collect();
+    assert_eq!(entries.len(), 1000);
+}
