@@ -430,3 +430,24 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
         with pytest.raises(SourceError):
             BatchSource(each, ["who"])
     assert len(os.listdir(folder)) == before
+
+
+def test_parquet_is_written_by_what_its_first_rows_hold(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    rows = pa.table({
+        "name": ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz234567", k=20))
+                 for _ in range(9_000)],
+        "site": [f"www.site{draw.randrange(50)}.example" for _ in range(9_000)],
+        "page": [{"tag": "a", "number": draw.getrandbits(62)} for _ in range(9_000)],
+    })  # fmt: skip
+    path = tmp_path / "out.parquet"
+    with BatchSink(path, rows.schema) as sink:
+        for batch in rows.to_batches(1_000):
+            sink.write(batch)
+    file = pq.ParquetFile(path)
+    group = file.metadata.row_group(0)
+    chunks = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
+    worded = {name for name, chunk in chunks.items() if "RLE_DICTIONARY" in chunk.encodings}
+    assert worded == {"site", "page.tag"}
+    assert chunks["name"].compression == chunks["page.number"].compression == "UNCOMPRESSED"
+    assert file.read() == rows

@@ -22,6 +22,8 @@ from test_run import T, policy
 
 from zveil.act.columns import ColumnsAct
 from zveil.io import Format
+from zveil.io.columnar import BatchSource
+from zveil.io.sources import find
 from zveil.reference import Reference, user_text
 
 RANDOM = Random(1)
@@ -307,6 +309,32 @@ def test_columns_are_decided_as_the_definition_says(
         {"ts": event.t, "uid": user_text(event.user), **shown, "note": event.note}
         for event, shown in wanted(told, blank=blank)
     ]
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_dictionaries_of_a_parquet_file_change_nothing(tmp_path: Path, blank: bool) -> None:
+    """Columns whose values repeat are read as dictionaries, of which each row group has its own."""
+    random = Random(2)
+    rows = {
+        "ts": [T + number for number in range(9_000)],
+        # Beside a structure, which takes two columns of the file.
+        "page": [{"path": "/", "size": number} for number in range(9_000)],
+        "uid": [random.choice([None, *(f"user-{n}" for n in range(9))]) for _ in range(9_000)],
+        "host": [random.choice([None, *(f"{n}.example" for n in range(40))]) for _ in range(9_000)],
+    }
+    rule = policy(window=30, keep=("page",), veiled="blank" if blank else "drop")
+    found = {}
+    for name, worded in (("words", True), ("plain", False)):
+        path, output = tmp_path / f"{name}.parquet", tmp_path / f"{name}.out.parquet"
+        pq.write_table(pa.table(rows), path, use_dictionary=worded, row_group_size=4_000)
+        with BatchSource(find([str(path)])[0], worded=["uid", "host"]) as source:
+            kinds = [str(column.type) for column in next(source).select(["uid", "host"]).columns]
+        assert all(kind.startswith("dictionary") for kind in kinds) is worded
+        ran(rule, [path], output)
+        found[name] = pq.read_table(output)
+        assert found[name].schema.field("host").type == pa.string()
+    assert found["words"].num_rows > 100
+    assert found["words"] == found["plain"]
 
 
 def test_files_of_two_formats_are_not_one_stream(tmp_path: Path) -> None:

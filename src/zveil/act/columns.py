@@ -14,6 +14,9 @@ from zveil.policy import Policy
 
 Mask = NDArray[np.bool_]
 
+# With more words than this for each row of a batch, only those that are used are worth a name.
+_WORDS_FOR_A_ROW = 4
+
 
 class ColumnsAct:
     """Record batches in, what leaves of them out.
@@ -49,11 +52,17 @@ class ColumnsAct:
             self.fields += [name for name in schema.names if name not in self.fields]
         self.records = 0
         self.leaving = [0] * (len(gates) // len(policy.attributes))
+        self._words: tuple[pa.Array, pa.Array] | None = None
         self.moments = Moments(policy.time_format, stop_at_problem=stop_at_problem)
         types = [schema.field(name).type for name in self.fields]
         if not policy.raw_users:
             types[1] = pa.large_string()
         self.schema = pa.schema(list(zip(self.fields, types, strict=True)))
+
+    @property
+    def worded(self) -> list[str]:
+        """The columns that may as well come as dictionaries."""
+        return self.fields[1 : 2 + len(self._policy.attributes)]
 
     def check(self, schema: pa.Schema) -> None:
         """Raise the LookupError for a schema that lacks a field, or has one twice."""
@@ -85,17 +94,29 @@ class ColumnsAct:
             value = columns[2 + number]
             if not mask.all():
                 columns[2 + number] = pc.if_else(_bools(mask), value, pa.nulls(1, value.type)[0])
-        if not self._policy.raw_users:
-            columns[1] = self._pseudonyms(users)
-        left = pa.record_batch(columns, schema=self.schema)
-        if self._policy.veiled == "blank":
-            return left
         leaves = np.logical_or.reduce(masks)
-        return left if leaves.all() else left.filter(_bools(leaves))
+        if self._policy.veiled == "drop" and not leaves.all():
+            names = list(map(str, range(len(columns))))
+            kept = pa.record_batch(columns, names).filter(_bools(leaves))
+            columns = kept.columns
+        if not self._policy.raw_users:
+            columns[1] = self._pseudonyms(columns[1])
+        for number, field in enumerate(self.schema):
+            if columns[number].type != field.type:  # came as a dictionary, of its own accord
+                columns[number] = columns[number].dictionary_decode()
+        return pa.record_batch(columns, schema=self.schema)
 
     def _pseudonyms(self, users: pa.Array) -> pa.Array:
-        if pa.types.is_dictionary(users.type):
-            users = users.dictionary_decode()
+        if not pa.types.is_dictionary(users.type):
+            return self._named(users)
+        # Batches of one row group bring the same words again and again.
+        if self._words is None or not self._words[0].equals(users.dictionary):
+            if len(users.dictionary) > _WORDS_FOR_A_ROW * len(users):
+                return self._named(users.dictionary_decode())
+            self._words = users.dictionary, self._named(users.dictionary)
+        return self._words[1].take(users.indices)
+
+    def _named(self, users: pa.Array) -> pa.Array:
         count, present, ends, data = pseudonyms(users, self._key)
         buffers = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_string(), count, buffers)

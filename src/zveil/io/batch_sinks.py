@@ -15,6 +15,9 @@ from zveil.io.sources import Input
 _GROUP_ROWS = 1 << 17
 _GROUP_BYTES = 4 << 20
 _SMALL = 256
+# Rows looked at for how to write a column, and the share of bytes that must be saved by it.
+_SAMPLE_ROWS = 8192
+_WORTH_A_TRY = 0.8
 _INDEXED = {".arrow", ".feather", ".ipc"}
 
 
@@ -26,8 +29,10 @@ class BatchSink:
     is written at once.
 
     Parquet gathers batches to row groups of 131,072 rows or 4 MiB, whichever is less, packed
-    with snappy: zstd at level 1 makes files a quarter smaller, but takes a sixth longer. It may go
-    into a pipe, but nothing of it can be read before `close` has written its index.
+    with snappy: zstd at level 1 makes files a quarter smaller, but takes a sixth longer. The first
+    group shows in which columns values repeat, so that a dictionary pays, and which can be packed
+    at all: pseudonyms hardly can. It may go into a pipe, but nothing of it can be read before
+    `close` has written its index.
 
     Parameters
     ----------
@@ -82,15 +87,13 @@ class BatchSink:
         self._sink = ByteSink(path, compression=wrap, inputs=inputs)
         self.name = self._sink.name
         self._target = _Target(self._sink)
-        file = pa.PythonFile(self._target, mode="w")
+        self._file = pa.PythonFile(self._target, mode="w")
+        self._writer: Any = None
+        if self._is_parquet:
+            return
         with self._told():
-            self._writer: Any
-            if self._is_parquet:
-                self._writer = pq.ParquetWriter(file, self.schema, compression="snappy")
-            elif is_indexed:
-                self._writer = pa.ipc.new_file(file, self.schema)
-            else:
-                self._writer = pa.ipc.new_stream(file, self.schema)
+            new = pa.ipc.new_file if is_indexed else pa.ipc.new_stream
+            self._writer = new(self._file, self.schema)
 
     @property
     def position(self) -> int:
@@ -134,7 +137,7 @@ class BatchSink:
             return
         try:
             with self._told():
-                if self._held:
+                if self._held or self._writer is None:
                     self._write_group()
                 self._writer.close()
         finally:
@@ -148,9 +151,12 @@ class BatchSink:
         self.close()
 
     def _write_group(self) -> None:
-        table = pa.Table.from_batches(self._held)
+        table = pa.Table.from_batches(self._held, self.schema)
         self._held, self._held_bytes, self._held_rows = [], 0, 0
-        self._writer.write_table(table, row_group_size=_GROUP_ROWS)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._file, self.schema, **_settings(table))
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=_GROUP_ROWS)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -161,8 +167,9 @@ class BatchSink:
             failure = self._target.failure
             self._target.is_over = True
             self._held = []
-            with contextlib.suppress(Exception):
-                self._writer.close()
+            if self._writer is not None:
+                with contextlib.suppress(Exception):
+                    self._writer.close()
             self._sink.close()
             if failure is not None:
                 raise failure from None
@@ -195,6 +202,31 @@ class _Target:
 
     def close(self) -> None:
         """Leave the sink to whoever opened it."""
+
+
+def _settings(first: pa.Table) -> dict[str, Any]:
+    """Say how columns are written, by the first rows of each: written as a try, both ways."""
+    sample = first.slice(0, _SAMPLE_ROWS)
+    packed, repeated = {}, []
+    for plain, worded in zip(_tried(sample, False), _tried(sample, True), strict=True):
+        pays = worded.total_uncompressed_size <= _WORTH_A_TRY * plain.total_uncompressed_size
+        taken = worded if pays else plain
+        packs = taken.total_compressed_size <= _WORTH_A_TRY * taken.total_uncompressed_size
+        packed[taken.path_in_schema] = "snappy" if packs else "none"
+        if pays:
+            repeated.append(taken.path_in_schema)
+    return {"compression": packed or "snappy", "use_dictionary": repeated or not packed}
+
+
+def _tried(sample: pa.Table, use_dictionary: bool) -> list[pq.ColumnChunkMetaData]:
+    """Write rows to nowhere, and tell how large each column came out."""
+    target = pa.BufferOutputStream()
+    pq.write_table(sample, target, compression="snappy", use_dictionary=use_dictionary)
+    metadata = pq.ParquetFile(pa.BufferReader(target.getvalue())).metadata
+    if not metadata.num_row_groups:
+        return []
+    group = metadata.row_group(0)
+    return [group.column(number) for number in range(group.num_columns)]
 
 
 def _bare_ending(name: str) -> str:
