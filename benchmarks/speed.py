@@ -32,6 +32,7 @@ def integer_batch(stream: Stream, scale: Scale) -> list[Result]:
         contestants["limit, prefetching"] = partial(peers.limit, stream, prefetch=True)
     if peers.SEVERAL_CORES:
         contestants["two threads"] = partial(peers.gate, stream, scale.z, threads=2)
+        contestants["two gates"] = partial(peers.two_gates, stream, scale.z)
     best = peers.best_of(scale.rounds, contestants)
 
     one = f"z={scale.z}"
@@ -53,8 +54,11 @@ def integer_batch(stream: Stream, scale: Scale) -> list[Result]:
     growing = f"{stream.case} {high}"
     results.append(Ratio("growth with z", growing, low, best[high].ns, best[low].ns, GROWTH_WITH_Z))
     if peers.SEVERAL_CORES:
-        two = best["two threads"].ns
-        results.append(Ratio("two threads", case, "one thread", two, gate, TWO_THREADS))
+        two, apart = best["two threads"].ns, best["two gates"].ns
+        results += [
+            Ratio("two threads", case, "one thread", two, gate, TWO_THREADS),
+            Ratio("two gates, half the stream each", case, "one", apart, gate, at_least(None)),
+        ]
     else:
         results.append(Figures("two threads", case, {}, note=peers.ONE_CORE))
     gates = {name: outcome for name, outcome in best.items() if name.startswith("z=")}

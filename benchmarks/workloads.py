@@ -38,9 +38,9 @@ class Scale:
     growth_attributes: int = 5_000_000
     growth_batch: int = 1_000
     worst_case_observations: int = 5_000_000
-    text_events: int = 5_000_000
+    text_events: int = 20_000_000
     text_users: int = 100_000
-    text_rounds: int = 5
+    text_rounds: int = 3
     idle_lines: int = 2_000
     judged: bool = True
 
