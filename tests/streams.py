@@ -56,6 +56,8 @@ class Settings:
     lateness: int | None = None
     rule: str = "fall-through"
     fixed_level: int | None = None
+    noise: int = 0
+    noise_period: int | None = None
 
 
 @dataclass(frozen=True)
@@ -109,14 +111,17 @@ Choose = Callable[[Sequence[Any]], Any]
 
 def _settings(choose: Choose, in_time: bool) -> Settings:
     z = choose(range(1, 5))
+    noise = choose([0, 0, 1, 3])
     rule = choose(["fall-through", "fixed", "authors"])
     return Settings(
         z=z,
         window=choose([0, 1, 2, 4, 8, 8, 30, 30]),
-        z_max=z + choose(range(3)),
+        z_max=z + noise + choose(range(3)),
         lateness=10**6 if in_time else choose([None, None, 0, 1, 4, 10, 10**6]),
         rule=rule,
         fixed_level=choose(range(3)) if rule == "fixed" else None,
+        noise=noise,
+        noise_period=choose([None, 1, 3, 7, 10**6]) if noise else None,
     )
 
 
@@ -148,7 +153,7 @@ def _stream(
         elif kind == "snapshot":
             operations.append(Snapshot())
         elif kind == "set z":
-            operations.append(SetZ(choose(range(1, settings.z_max + 1))))
+            operations.append(SetZ(choose(range(1, settings.z_max - settings.noise + 1))))
         elif kind == "forget":
             operations.append(Forget(choose([u for u in names.users if u not in (None, 0.5)])))
         else:
@@ -180,15 +185,30 @@ def long_stream(seed: int, length: int = 400, **options: object) -> Stream:
 
 
 def reference_of(settings: Settings) -> Reference:
-    return Reference(**vars(settings))
+    """Make the definition; where there is noise, it is told what a gate of the same key draws."""
+    chosen = dict(vars(settings))
+    noise, _ = chosen.pop("noise"), chosen.pop("noise_period")
+    if not noise:
+        return Reference(**chosen)
+    gate = gate_of(settings)
+
+    def more(attribute: Any, clock: float) -> int:
+        if not isinstance(attribute[0], type):
+            levels = [None if label is None else label[1] for label in attribute]
+            return gate.level_thresholds(int(clock), levels)[-1] - settings.z
+        return gate.threshold(int(clock), attribute[1]) - settings.z
+
+    return Reference(**chosen, more=more)
 
 
 def gate_of(settings: Settings, **options: object) -> Gate:
     """Make a gate that takes nanoseconds and never asks what time it is."""
     chosen = dict(vars(settings))
-    for name in ("window", "lateness"):
+    for name in ("window", "lateness", "noise_period"):
         if chosen[name] is not None:
             chosen[name] = f"{chosen[name]}ns"
+    if settings.noise:
+        options = {"key": bytes(32)} | options
     return Gate(**chosen, time_unit="ns", max_future=None, **options)
 
 

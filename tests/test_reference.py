@@ -1,5 +1,6 @@
 """Reference against the conformance vectors, and against the definition taken word by word."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,7 +109,9 @@ class Definition:
 
 
 def assert_equal(stream: Stream) -> None:
-    reference, definition = reference_of(stream.settings), Definition(stream.settings)
+    # Noise is drawn by a gate: what a threshold of its own does is shown there.
+    chosen = replace(stream.settings, noise=0, noise_period=None)
+    reference, definition = reference_of(chosen), Definition(chosen)
     for operation in stream.operations:
         if isinstance(operation, Observe):
             assert observed(reference, operation) == definition.decide(operation), operation

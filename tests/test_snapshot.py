@@ -106,7 +106,7 @@ def test_what_is_wrong_is_said(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[8] = 99
     file.write_bytes(content)
-    with pytest.raises(SnapshotError, match="format 99, this version reads format 1"):
+    with pytest.raises(SnapshotError, match="format 99, this version reads format 2"):
         Gate.restore(file, KEY)
     file.write_text("time,user,item\n" * 10)
     with pytest.raises(SnapshotError, match="not a zveil snapshot"):

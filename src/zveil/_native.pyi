@@ -46,6 +46,8 @@ class Gate:
         fixed_level: int | None,
         memory_limit: int | None,
         threads: int,
+        noise: int,
+        noise_period_ns: int | None,
         key: bytes | None,
     ) -> Self: ...
     def observe(
@@ -76,6 +78,15 @@ class Gate:
         at every finer level. With ``rule="fixed"`` only one level is looked at; with
         ``rule="authors"`` every level counts everyone.
         """
+
+    def threshold(self, t: Instant, attribute: str | bytes | int | float | bool | None, /) -> int:
+        """How many users an attribute needs at time `t`: z, and what noise adds for it.
+
+        It is secret: whoever knows it knows what the noise was to hide.
+        """
+
+    def level_thresholds(self, t: Instant, levels: list[Any], /) -> list[int]:
+        """Tell how many users each level of an observation needs, coarsest first."""
 
     def _observe_arrays(
         self, times: Any, users: Any, attributes: Any, unit_ns: int | None

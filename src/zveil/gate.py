@@ -68,7 +68,8 @@ class Gate(_native.Gate):
     window
         ``"1h"``, ``"90s"``, a timedelta, or seconds. A user seen exactly a window ago counts.
     z_max
-        The largest z that may be set later; z by default. Memory grows with it.
+        The largest z that may be set later, and the noise on it; both as they are by default.
+        Memory grows with it.
     lateness
         Observations older than the gate's clock by more than this are veiled and counted as late;
         the window by default.
@@ -86,6 +87,11 @@ class Gate(_native.Gate):
         veiled and counted as refused.
     threads
         Threads for large batches. Any number gives the same decisions.
+    noise
+        An attribute needs up to so many users more than z. How many is drawn for each under the
+        key, so that nobody outside knows the threshold; 0 by default. Costs time.
+    noise_period
+        For how long a draw holds; for good by default. Over many draws the least of them, z, shows.
     key
         32 secret bytes for the hashes and snapshots; random by default. Keep it where the snapshots
         are not.
@@ -119,6 +125,8 @@ class Gate(_native.Gate):
         fixed_level: int | None = None,
         memory_limit: Size | None = None,
         threads: int = 1,
+        noise: int = 0,
+        noise_period: Duration | None = None,
         key: bytes | None = None,
     ) -> Self:
         """Check the options and make the gate."""
@@ -130,11 +138,12 @@ class Gate(_native.Gate):
                 "fixed_level: expected with rule='fixed', and only there: the number of the level, "
                 "0 is the coarsest"
             )
+        z, noise = _whole(z, "z", 1), _whole(noise, "noise", 0)
         self = super().__new__(
             cls,
-            _whole(z, "z", 1),
+            z,
             window_ns,
-            z_max=_whole(z if z_max is None else z_max, "z_max", 1),
+            z_max=_whole(z + noise if z_max is None else z_max, "z_max", 1),
             lateness_ns=window_ns if lateness is None else duration_ns(lateness, "lateness"),
             max_future_ns=None if max_future is None else duration_ns(max_future, "max_future"),
             unit_ns=unit_ns(time_unit),
@@ -142,6 +151,10 @@ class Gate(_native.Gate):
             fixed_level=None if fixed_level is None else _level(fixed_level),
             memory_limit=None if memory_limit is None else size_bytes(memory_limit, "memory_limit"),
             threads=_whole(threads, "threads", 1),
+            noise=noise,
+            noise_period_ns=(
+                None if noise_period is None else duration_ns(noise_period, "noise_period")
+            ),
             key=_secret(key),
         )
         self._time_unit = time_unit
@@ -345,8 +358,13 @@ class Gate(_native.Gate):
 
     @property
     def z_max(self) -> int:
-        """The largest z that may be set."""
+        """The largest z that may be set, with what noise may add to it."""
         return int(self._settings()["z_max"])
+
+    @property
+    def noise(self) -> int:
+        """The most users that an attribute may need past z."""
+        return int(self._settings()["noise"])
 
     @property
     def window_ns(self) -> int:

@@ -35,7 +35,7 @@ Missing
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import inf
 
 RULES = ("fall-through", "fixed", "authors")
@@ -103,6 +103,9 @@ class Reference:
         How `observe_levels` counts: "fall-through", "fixed" or "authors".
     fixed_level
         The level that the rule "fixed" goes by, 0 for the coarsest.
+    more
+        How many users more than z an attribute needs: called with its identity (the value, or the
+        path of a level as a tuple) and the attribute's clock. None more by default.
 
     Raises
     ------
@@ -119,6 +122,7 @@ class Reference:
         lateness: float | None = None,
         rule: str = "fall-through",
         fixed_level: int | None = None,
+        more: Callable[[Hashable, float], int] = lambda _attribute, _clock: 0,
     ) -> None:
         self.z_max = z if z_max is None else z_max
         self.z = z
@@ -132,6 +136,7 @@ class Reference:
             raise ValueError(f"fixed_level: rule 'fixed' takes one, >= 0, got {fixed_level!r}")
         self.rule = rule
         self.fixed_level = fixed_level
+        self.more = more
         self.clock: float = -inf  # the largest t of all attributes
         self.observed = self.released = self.late = self.invalid = 0
         self._crowds: dict[Hashable, Crowd] = {}  # H in the paper
@@ -250,4 +255,4 @@ class Reference:
             last_seen.move_to_end(u)
             for later in [v for v, seen in last_seen.items() if seen > t]:
                 last_seen.move_to_end(later)
-        return len(last_seen) >= self._z  # 23
+        return len(last_seen) >= self._z + self.more(a, crowd.clock)  # 23

@@ -70,6 +70,11 @@ impl Rules {
         }
     }
 
+    /// The same for an attribute that needs more users.
+    pub(crate) fn raised(&self, more: usize) -> Self {
+        Self::new(self.z + more, self.z_max, self.window)
+    }
+
     /// The oldest time that still counts at a clock: the window is closed.
     #[inline(always)]
     pub(crate) fn floor(&self, clock: i64) -> i64 {

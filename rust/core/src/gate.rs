@@ -7,6 +7,7 @@ use crate::crowd::Rules;
 use crate::error::Error;
 use crate::expiry::Epochs;
 use crate::key::{ABOVE_LEVELS, Hasher, MISSING_LEVEL};
+use crate::noise::Noise;
 use crate::secret::Secret;
 use crate::settings::{MOST_LEVELS, Rule, Settings, check_z};
 use crate::shard::{Counted, Holdings, Now, Shard};
@@ -69,7 +70,12 @@ impl Gate {
     pub fn new(settings: Settings, secret: Secret) -> Result<Self, Error> {
         settings.check()?;
         let limit = settings.memory_limit.map(|limit| limit / settings.threads);
-        let shards = (0..settings.threads).map(|_| Shard::new(limit)).collect::<Result<_, _>>()?;
+        let shards = (0..settings.threads)
+            .map(|_| {
+                let noise = settings.noise.map(|noise| Noise::new(noise, &secret));
+                Shard::new(limit, noise)
+            })
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             crew: Crew::new(settings.threads),
             hasher: Hasher::new(&secret),
@@ -95,7 +101,7 @@ impl Gate {
 
     /// Sets z anew, on every attribute at once.
     pub fn set_z(&mut self, z: usize) -> Result<(), Error> {
-        check_z(z, self.settings.z_max)?;
+        check_z(z, self.settings.largest_z())?;
         for shard in &mut self.shards {
             shard.void(z > self.settings.z);
         }
@@ -133,12 +139,9 @@ impl Gate {
     ) -> Result<Option<usize>, Error> {
         check_levels(levels.len())?;
         let user = user.and_then(|value| self.hasher.block(value, Role::User));
-        let blocks: Vec<Option<u128>> = levels
-            .iter()
-            .map(|level| level.and_then(|value| self.hasher.block(value, Role::Attribute)))
-            .collect();
+        let (there, hashes) = self.level_hashes(levels);
         self.observed += 1;
-        let (Some(user), true) = (user, blocks.iter().any(Option::is_some)) else {
+        let (Some(user), true) = (user, there.contains(&true)) else {
             self.admission.admit(time, false);
             return Ok(None);
         };
@@ -147,19 +150,11 @@ impl Gate {
         if admitted == Admitted::No {
             return Ok(None);
         }
-        let mut above = ABOVE_LEVELS;
-        let mut hashes = Vec::with_capacity(blocks.len());
-        for block in &blocks {
-            let mut hash = [block.unwrap_or(MISSING_LEVEL)];
-            self.hasher.attributes(&mut hash, Some(&[above]));
-            above = hash[0];
-            hashes.push(above);
-        }
         let rule = self.settings.rule;
         let coarsest = Key::new(hashes[0], hashes[0]);
         let shard = coarsest.shard(self.shards.len());
-        let released = walk(rule, blocks.len(), |level| {
-            if blocks[level].is_none() {
+        let released = walk(rule, hashes.len(), |level| {
+            if !there[level] {
                 return Counted::Veiled;
             }
             let key = Key::new(hashes[level], hashes[0]);
@@ -183,6 +178,39 @@ impl Gate {
     fn reclaim(&mut self, clock: i64, key: Key) {
         let shard = key.shard(self.shards.len());
         self.shards[shard].reclaim(self.epochs.at(clock), 1);
+    }
+
+    /// How many users an attribute needs at this time: z, and what noise adds.
+    pub fn threshold(&self, time: i64, attribute: Value) -> Option<usize> {
+        let mut hash = [self.hasher.block(attribute, Role::Attribute)?];
+        self.hasher.attributes(&mut hash, None);
+        Some(self.threshold_of(hash[0], time))
+    }
+
+    /// The same for each level of an observation, coarsest first.
+    pub fn level_thresholds(&self, time: i64, levels: &[Option<Value>]) -> Vec<usize> {
+        self.level_hashes(levels).1.iter().map(|hash| self.threshold_of(*hash, time)).collect()
+    }
+
+    fn threshold_of(&self, hash: u128, time: i64) -> usize {
+        let key = Key::new(hash, hash);
+        // All shards draw alike.
+        self.settings.z + self.shards[0].more(key.hash, time)
+    }
+
+    /// Which levels there are, and the hash of each.
+    fn level_hashes(&self, levels: &[Option<Value>]) -> (Vec<bool>, Vec<u128>) {
+        let mut above = ABOVE_LEVELS;
+        levels
+            .iter()
+            .map(|level| {
+                let block = level.and_then(|value| self.hasher.block(value, Role::Attribute));
+                let mut hash = [block.unwrap_or(MISSING_LEVEL)];
+                self.hasher.attributes(&mut hash, Some(&[above]));
+                above = hash[0];
+                (block.is_some(), above)
+            })
+            .unzip()
     }
 
     /// Hashes a value once that is going to come many times, such as a dictionary's.

@@ -1,6 +1,7 @@
 //! What a gate is told at its start.
 
 use crate::error::Error;
+use crate::noise::NoiseSettings;
 use crate::shard::SMALLEST_SHARD;
 use crate::slab::LARGEST;
 
@@ -28,6 +29,7 @@ pub struct Settings {
     pub rule: Rule,
     pub memory_limit: Option<usize>,
     pub threads: usize,
+    pub noise: Option<NoiseSettings>,
 }
 
 /// Most levels of one observation.
@@ -50,12 +52,22 @@ impl Settings {
             rule: Rule::FallThrough,
             memory_limit: None,
             threads: 1,
+            noise: None,
         }
+    }
+
+    /// The largest z that may be set: noise needs the users past it.
+    pub fn largest_z(&self) -> usize {
+        self.z_max - self.noise.map_or(0, |noise| noise.most)
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_z(self.z, self.z_max.max(1).max(self.z))?;
         in_range("z_max", "at least z and at most", self.z_max, self.z, LARGEST_Z)?;
+        if let Some(NoiseSettings { most, period }) = self.noise {
+            in_range("noise", "from 0 to z_max - z, here", most, 0, self.z_max - self.z)?;
+            in_range("noise_period", "nanoseconds from 1 to", period.unwrap_or(1), 1, i64::MAX)?;
+        }
         in_range("window", "nanoseconds from 0 to", self.window, 0, i64::MAX)?;
         in_range("lateness", "nanoseconds from 0 to", self.lateness, 0, i64::MAX)?;
         in_range("max_future", "nanoseconds from 0 to", self.max_future.unwrap_or(0), 0, i64::MAX)?;

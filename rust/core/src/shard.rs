@@ -4,6 +4,7 @@ use crate::crowd::{Distinct, NO_CERTIFICATE, NOBODY, Rules};
 use crate::error::Error;
 use crate::expiry::{MOST_STEPS, Sweep};
 use crate::memory::Budget;
+use crate::noise::Noise;
 use crate::slab::{Block, Entry, Slab, capacity, class_for};
 use crate::slot::{Crowd, Held, Key, Slot};
 use crate::table::{Found, Place, Table};
@@ -19,6 +20,7 @@ pub(crate) struct Shard {
     budget: Budget,
     scratch: Distinct,
     sweep: Sweep,
+    noise: Option<Noise>,
     /// Observations for which there was no memory: turned away, or their crowd cut short.
     pub(crate) refused: u64,
     /// The largest time of those, or the smallest number. What is known of an attribute may lack
@@ -64,7 +66,7 @@ fn append(slot: &mut Slot, slab: &mut Slab, entry: Entry, now: Now) -> Option<bo
 }
 
 impl Shard {
-    pub(crate) fn new(limit: Option<usize>) -> Result<Self, Error> {
+    pub(crate) fn new(limit: Option<usize>, noise: Option<Noise>) -> Result<Self, Error> {
         let mut budget = Budget::new(limit);
         let Some(table) = Table::new(&mut budget) else {
             return Err(Error::Memory(std::io::ErrorKind::OutOfMemory.into()));
@@ -75,6 +77,7 @@ impl Shard {
             budget,
             scratch: Distinct::default(),
             sweep: Sweep::default(),
+            noise,
             refused: 0,
             refused_clock: i64::MIN,
         })
@@ -95,7 +98,7 @@ impl Shard {
             }
             Found::Free(place) if self.table.has_room() => {
                 self.table.insert(place, key, now.epoch, entry);
-                rules.z == 1
+                self.is_enough_alone(key, entry, rules)
             }
             _ => self.begin(key, entry, now.epoch, rules),
         }
@@ -122,9 +125,38 @@ impl Shard {
         }
         if self.table.is_free(near) {
             self.table.insert(Place::current(near), key, now.epoch, entry);
-            return rules.z == 1;
+            return self.is_enough_alone(key, entry, rules);
         }
         self.observe_far(key, entry, now, rules)
+    }
+
+    /// Whether the first user of an attribute is enough.
+    #[inline(always)]
+    fn is_enough_alone(&self, key: Key, entry: Entry, rules: &Rules) -> bool {
+        rules.z == 1 && self.more(key.hash, entry.time) == 0
+    }
+
+    /// How many users more than z an attribute needs, by its hash, at a clock.
+    pub(crate) fn more(&self, hash: u64, clock: i64) -> usize {
+        self.noise.as_ref().map_or(0, |noise| noise.more(hash, clock))
+    }
+
+    /// What an attribute is decided by at a clock.
+    #[inline(always)]
+    fn rules_of(&self, hash: u64, clock: i64, rules: &Rules) -> Rules {
+        match &self.noise {
+            None => *rules,
+            Some(noise) => rules.raised(noise.more(hash, clock)),
+        }
+    }
+
+    /// Until when a certificate and a credit given at this clock hold. Another draw may need more
+    /// users, or fewer; so there is no credit either, which no time ends.
+    #[inline(always)]
+    fn bounded(&self, crowd: &mut Crowd, credit: usize, clock: i64) -> usize {
+        let Some(noise) = &self.noise else { return credit };
+        crowd.certificate = crowd.certificate.min(noise.until(clock));
+        0
     }
 
     /// True for a late observation that would be outside the window if its attribute's clock stood
@@ -168,9 +200,10 @@ impl Shard {
     fn observe_slowly(&mut self, place: Place, entry: Entry, epoch: u32, rules: &Rules) -> bool {
         let slot = self.table.slot(place);
         slot.touch(epoch);
+        let hash = slot.hash;
         let mut crowd = match slot.held() {
             Held::Crowd(crowd) => crowd,
-            Held::Single(first) => return self.observe_second(place, first, entry, rules),
+            Held::Single(first) => return self.observe_second(place, hash, first, entry, rules),
             Held::Nobody => return false,
         };
         let clock = self.slab.entries(crowd.block)[crowd.len - 1].time;
@@ -178,6 +211,7 @@ impl Shard {
             return false;
         }
         let now = clock.max(entry.time);
+        let rules = &self.rules_of(hash, now, rules);
         if crowd.len == capacity(crowd.block.class) {
             self.make_room(&mut crowd, now, rules);
         }
@@ -189,6 +223,7 @@ impl Shard {
             crowd.judge(entries, now, rules, &mut self.scratch)
         };
         let credit = crowd.earn(entries, now, rules);
+        let credit = self.bounded(&mut crowd, credit, now);
         let slot = self.table.slot(place);
         slot.hold_crowd(crowd);
         slot.grant(credit);
@@ -197,8 +232,16 @@ impl Shard {
 
     /// An observation of an attribute that had a single user.
     #[inline]
-    fn observe_second(&mut self, place: Place, first: Entry, entry: Entry, rules: &Rules) -> bool {
+    fn observe_second(
+        &mut self,
+        place: Place,
+        hash: u64,
+        first: Entry,
+        entry: Entry,
+        rules: &Rules,
+    ) -> bool {
         let clock = first.time.max(entry.time);
+        let rules = &self.rules_of(hash, clock, rules);
         let floor = rules.floor(clock);
         if entry.time < floor {
             return false;
@@ -208,7 +251,8 @@ impl Shard {
             self.table.slot(place).hold_single(Entry { user: entry.user, time: clock });
             return rules.z == 1;
         }
-        if let Some(crowd) = self.pair(first, entry, rules) {
+        if let Some(mut crowd) = self.pair(first, entry, rules) {
+            self.bounded(&mut crowd, 0, clock);
             let slot = self.table.slot(place);
             slot.hold_crowd(crowd);
             return rules.z == 1 || rules.z == 2 && first.user != NOBODY;
@@ -227,7 +271,7 @@ impl Shard {
         match self.table.find(key) {
             Found::Free(place) if room.made => {
                 self.table.insert(place, key, epoch, entry);
-                rules.z == 1
+                self.is_enough_alone(key, entry, rules)
             }
             _ => {
                 self.refuse(entry.time);
@@ -361,7 +405,7 @@ impl Shard {
 
     /// Erases one user; `entry_of` gives what stands for them under an attribute.
     pub(crate) fn forget(&mut self, entry_of: impl Fn(u64) -> u64, rules: &Rules) -> usize {
-        let Self { table, slab, scratch, .. } = self;
+        let Self { table, slab, scratch, noise, .. } = self;
         let mut erased = 0;
         table.retain(|slot| {
             let user = entry_of(slot.hash);
@@ -380,6 +424,10 @@ impl Shard {
                         let clock = entries[crowd.len - 1].time;
                         crowd.compact(entries, clock, rules, scratch);
                         crowd.forget(entries, user);
+                        if noise.is_some() {
+                            // It was given for z users, and these may not be enough.
+                            crowd.certificate = NO_CERTIFICATE;
+                        }
                         // What lies behind the log would keep the entry until overwritten.
                         entries[crowd.len..].fill(Entry::default());
                         slot.hold_crowd(crowd);

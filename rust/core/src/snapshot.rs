@@ -12,6 +12,7 @@
 use crate::crowd::NOBODY;
 use crate::error::{Error, SnapshotError};
 use crate::gate::Gate;
+use crate::noise::NoiseSettings;
 use crate::secret::Secret;
 use crate::settings::{Rule, Settings};
 use crate::slab::Entry;
@@ -25,7 +26,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"zveil\0sn";
-const FORMAT: u16 = 1;
+const FORMAT: u16 = 2;
 const HEADER: usize = 8 + 2 + 8 + 19;
 const PIECE: usize = 64 * 1024;
 const TAG: usize = 16;
@@ -62,6 +63,9 @@ impl Gate {
             Rule::Fixed(level) => 256 + u64::from(level),
         })?;
         out.number(settings.memory_limit.map_or(u64::MAX, |limit| limit as u64))?;
+        out.number(settings.noise.map_or(u64::MAX, |noise| noise.most as u64))?;
+        let period = settings.noise.and_then(|noise| noise.period);
+        out.number(period.map_or(u64::MAX, |period| period as u64))?;
         out.number(self.admission.clock as u64)?;
         let refused = self.shards.iter().map(|shard| shard.refused_clock).max();
         out.number(refused.unwrap_or(i64::MIN) as u64)?;
@@ -104,6 +108,11 @@ fn read(mut body: impl Body, secret: &Secret, threads: usize) -> Result<(Gate, V
             _ => return Err(SnapshotError::Damaged.into()),
         },
         memory_limit: optional(body.number()?).map(size).transpose()?,
+        noise: {
+            let most = optional(body.number()?).map(size).transpose()?;
+            let period = optional(body.number()?).map(span).transpose()?;
+            most.map(|most| NoiseSettings { most, period })
+        },
         threads,
     };
     let mut gate = Gate::new(settings, secret.clone())?;
@@ -427,7 +436,7 @@ mod tests {
     fn body(check: u32, entries: &[(u64, i64)]) -> Vec<u8> {
         let mut body = Vec::new();
         let (limit, never) = (u64::MAX, i64::MIN as u64);
-        for number in [2, 3, 100, 100, limit, 0, limit, 50, never, 9, 4, 0, 0, 0, 0] {
+        for number in [2, 3, 100, 100, limit, 0, limit, limit, limit, 50, never, 9, 4, 0, 0, 0, 0] {
             body.extend_from_slice(&u64::to_le_bytes(number));
         }
         body.extend_from_slice(&4_u32.to_le_bytes());

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use zveil_core::{Column, Error, Role, Rule, Secret, Settings, VEILED, Value};
+use zveil_core::{Column, Error, NoiseSettings, Role, Rule, Secret, Settings, VEILED, Value};
 
 #[pyclass(frozen, subclass, module = "zveil._native")]
 pub(crate) struct Gate {
@@ -81,7 +81,7 @@ impl Gate {
 impl Gate {
     #[new]
     #[pyo3(signature = (z, window_ns, *, z_max, lateness_ns, max_future_ns, unit_ns, rule,
-        fixed_level, memory_limit, threads, key))]
+        fixed_level, memory_limit, threads, noise, noise_period_ns, key))]
     #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
         z: usize,
@@ -94,6 +94,8 @@ impl Gate {
         fixed_level: Option<u8>,
         memory_limit: Option<usize>,
         threads: usize,
+        noise: usize,
+        noise_period_ns: Option<i64>,
         key: Option<[u8; 32]>,
     ) -> PyResult<Self> {
         let rule = match (rule, fixed_level) {
@@ -115,6 +117,7 @@ impl Gate {
             rule,
             memory_limit,
             threads,
+            noise: (noise > 0).then_some(NoiseSettings { most: noise, period: noise_period_ns }),
         };
         let secret = key.map_or_else(Secret::random, |key| Ok(Secret::new(key)));
         let gate = zveil_core::Gate::new(settings, secret.map_err(Failure::from)?);
@@ -161,20 +164,45 @@ impl Gate {
         user: &Bound<'_, PyAny>,
         levels: &Bound<'_, PyAny>,
     ) -> PyResult<Option<usize>> {
-        let levels: Vec<Bound<'_, PyAny>> = levels.extract().map_err(|_| {
-            let got = levels.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-            unsupported("levels", "a list of levels, coarsest first", &got)
-        })?;
+        let levels = listed(levels)?;
         let time = times::instant(t, self.scale)?;
         let user = Held::new(user, Role::User)?;
-        let held: Vec<Held> = levels
-            .iter()
-            .map(|level| Held::new(level, Role::Attribute))
-            .collect::<PyResult<_>>()?;
-        let values: Vec<_> =
-            held.iter().map(|level| level.value(Role::Attribute)).collect::<PyResult<_>>()?;
+        let held = held(&levels)?;
+        let values = values(&held)?;
         let level = self.lock(py)?.observe_levels(time, user.value(Role::User)?, &values);
         Ok(level.map_err(Failure::from)?)
+    }
+
+    /// How many users an attribute needs at time `t`: z, and what noise adds for it.
+    #[pyo3(signature = (t, attribute, /))]
+    fn threshold(
+        &self,
+        py: Python<'_>,
+        t: &Bound<'_, PyAny>,
+        attribute: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        let time = times::instant(t, self.scale)?;
+        let attribute = Held::new(attribute, Role::Attribute)?;
+        let value = attribute.value(Role::Attribute)?;
+        let gate = self.lock(py)?;
+        value.and_then(|value| gate.threshold(time, value)).ok_or_else(|| {
+            PyValueError::new_err("attribute: expected a value, got None or no number")
+        })
+    }
+
+    /// The same for each level of an observation, coarsest first.
+    #[pyo3(signature = (t, levels, /))]
+    fn level_thresholds(
+        &self,
+        py: Python<'_>,
+        t: &Bound<'_, PyAny>,
+        levels: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<usize>> {
+        let time = times::instant(t, self.scale)?;
+        let levels = listed(levels)?;
+        let held = held(&levels)?;
+        let values = values(&held)?;
+        Ok(self.lock(py)?.level_thresholds(time, &values))
     }
 
     #[pyo3(name = "_observe_arrays")]
@@ -255,6 +283,8 @@ impl Gate {
         found.set_item("fixed_level", level)?;
         found.set_item("memory_limit", settings.memory_limit)?;
         found.set_item("threads", settings.threads)?;
+        found.set_item("noise", settings.noise.map_or(0, |noise| noise.most))?;
+        found.set_item("noise_period_ns", settings.noise.and_then(|noise| noise.period))?;
         Ok(found)
     }
 
@@ -297,6 +327,21 @@ impl Gate {
         *self.lock(py)? = gate;
         Ok(())
     }
+}
+
+fn listed<'py>(levels: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    levels.extract().map_err(|_| {
+        let got = levels.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+        unsupported("levels", "a list of levels, coarsest first", &got)
+    })
+}
+
+fn held<'a, 'py>(levels: &'a [Bound<'py, PyAny>]) -> PyResult<Vec<Held<'a, 'py>>> {
+    levels.iter().map(|level| Held::new(level, Role::Attribute)).collect()
+}
+
+fn values<'a>(held: &'a [Held<'_, '_>]) -> PyResult<Vec<Option<Value<'a>>>> {
+    held.iter().map(|level| level.value(Role::Attribute)).collect()
 }
 
 #[pyfunction]
