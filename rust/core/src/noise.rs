@@ -47,7 +47,8 @@ impl Noise {
     /// The last clock for which the draw holds.
     pub(crate) fn until(&self, clock: i64) -> i64 {
         let Some(period) = self.settings.period else { return i64::MAX };
-        clock.div_euclid(period).saturating_add(1).saturating_mul(period).saturating_sub(1)
+        let left = period - 1 - clock.rem_euclid(period);
+        clock.saturating_add(left)
     }
 }
 
