@@ -39,14 +39,16 @@ def population_options(command: Command) -> Command:
                 "--exponent", default=1.0, show_default=True, metavar="NUMBER", type=float,
                 help="The one of rank r is shown at rate / r^exponent.",
             ),
-            click.option(
-                "--window", default=1.0, show_default=True, metavar="NUMBER", type=float,
-                help="Length of the window, in units of time.",
-            ),
         )
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+window_option = click.option(
+    "--window", default=1.0, show_default=True, metavar="NUMBER", type=float,
+    help="Length of the window, in units of time.",
+)  # fmt: skip
 
 
 def power_law(

@@ -66,9 +66,10 @@ class TracePlan:
     options
         Also with ids that change sooner, the most observations released first. Their p_k and
         released are the model's where it holds, and measured where it does not.
+    measured
+        What each of them came to on the trace, in the same order.
     checks
-        For each period that the model was asked about: its option, what it came to on the trace,
-        and what measures up instead.
+        For each period: what the model proposed, what that came to, and what measures up instead.
     warm_up
         Windows left out in the beginning, 0 or 1.
     windows
@@ -82,14 +83,15 @@ class TracePlan:
     holds: bool
     kept: Option | None
     options: tuple[Option, ...]
+    measured: tuple[Measurement, ...]
     checks: tuple[Check, ...]
     warm_up: int
     windows: int
 
     @property
-    def kept_check(self) -> Check | None:
-        """The check of ids that stay; None if there was nothing to check."""
-        return next((each for each in self.checks if _period(each) == self.horizon), None)
+    def kept_measured(self) -> Measurement | None:
+        """What the z for ids that stay came to on the trace."""
+        return next((each for each in self.measured if each.rotate_every == self.horizon), None)
 
 
 def plan_trace(
@@ -146,24 +148,24 @@ def plan_trace(
     checks = [] if proposed is None else list(checker.checked(proposed))
     holds = proposed is not None and not any(each.falls_short for each in checks)
     if proposed is not None and holds:
-        kept, options = proposed.kept, proposed.options
+        options = proposed.options
+        measured = [each.measured for each in checks if each.measured is not None]
     else:
         checks = list(checker.searched(checks, periods(positive(horizon, "horizon"))))
-        options = tuple(_as_option(each.instead) for each in checks if each.instead is not None)
-        options = tuple(sorted(options, key=lambda each: (-each.released, -each.rotate_every)))
+        measured = [each.instead for each in checks if each.instead is not None]
+        measured.sort(key=lambda each: (-each.released, -each.rotate_every))
+        options = tuple(_as_option(each) for each in measured)
         if reason is not None and not options:
-            raise Unreachable(
-                f"{reason}. Nor does any z measure up on the trace itself"
-            ) from None
-        kept = next((each for each in options if each.rotate_every == horizon), None)
+            raise Unreachable(f"{reason}. Nor does any z measure up on the trace itself") from None
     return TracePlan(
         k=k,
         probability=probability,
         horizon=horizon,
         count=counted(count),
         holds=holds,
-        kept=kept,
+        kept=next((each for each in options if each.rotate_every == horizon), None),
         options=options,
+        measured=tuple(measured),
         checks=tuple(checks),
         warm_up=checker.meter.warm_up,
         windows=checker.meter.windows,
@@ -182,9 +184,7 @@ class _Checker:
         for done, option in enumerate(proposed.options):
             self._watch(f"checking on the trace: {done} of {len(proposed.options)} options")
             measured = self.meter.at(option.z, option.rotate_every)
-            yield Check(
-                option=option, measured=measured, falls_short=measured.high < self._wanted
-            )
+            yield Check(option=option, measured=measured, falls_short=measured.high < self._wanted)
 
     def searched(self, checks: list[Check], every: Iterator[float]) -> Iterator[Check]:
         """Find what measures up for each period, the model's z where that does."""

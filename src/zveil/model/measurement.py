@@ -67,8 +67,9 @@ def measure(
 ) -> Measurement:
     """Run the gate over a trace and measure how many users are one of at least k.
 
-    The first window is left out where at least three more follow, because the gate begins empty. The
-    rest is cut into periods; a last piece that is shorter is left out unless it is the only one.
+    The first window is left out where at least three more follow, because the gate begins empty.
+    The rest is cut into periods; a last piece that is shorter is left out unless it is the only
+    one.
 
     Parameters
     ----------
@@ -193,7 +194,9 @@ class _Periods:
         self.count = count
         is_first = np.ones(len(rows), np.bool_)
         is_first[1:] = (
-            (user[1:] != user[:-1]) | (attribute[1:] != attribute[:-1]) | (period[1:] != period[:-1])
+            (user[1:] != user[:-1])
+            | (attribute[1:] != attribute[:-1])
+            | (period[1:] != period[:-1])
         )
         # Points, (user, period, attribute) once each, in the order of (user, period).
         holder = user[is_first] * count + period[is_first]

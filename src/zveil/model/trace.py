@@ -153,7 +153,7 @@ class Trace:
                 "times: expected at least one row with a time, a user and an attribute"
             )
         if not -_FARTHEST_NS < moments.min() <= moments.max() < _FARTHEST_NS:
-            raise ValueError("times: expected times within 146 years of 1970; is time_unit right?")
+            raise ValueError("time: expected times within 146 years of 1970; is their unit right?")
         people, users = _dense(user)
         shown, attributes = _dense(attribute)
         return cls(moments, people, shown, tuple(starts), users, attributes, window_ns)
@@ -282,7 +282,7 @@ def _codes(column: pa.ChunkedArray) -> Ints:
 
 
 def _dense(codes: ArrayLike) -> tuple[Codes, int]:
-    """Number codes anew, in their order, so that each one occurs."""
+    """Give codes new numbers, in their order, so that each one occurs."""
     given = np.asarray(codes, np.int64)
     occurs = np.bincount(given) > 0
     return (np.cumsum(occurs) - 1)[given].astype(np.int32), int(np.count_nonzero(occurs))
