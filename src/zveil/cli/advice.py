@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zveil.cli.population import ASSUMPTIONS
+from zveil.cli.population import ASSUMPTIONS, OBSERVER
 
 if TYPE_CHECKING:
     from zveil.model import Measurement, Option, Plan, Trace, TracePlan
@@ -45,7 +45,7 @@ def as_dict(found: Plan | TracePlan) -> dict[str, Any]:
         "p_k": kept.p_k if kept else None,
         "released": kept.released if kept else None,
         "options": [_option_dict(option) for option in found.options],
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": list(_assumptions(found)),
     }
 
 
@@ -82,7 +82,7 @@ def report(found: Plan) -> str:
     rows = [["ids change every", "z", f"p_{found.k}", "released"]]
     rows += [_option_row(option) for option in found.options]
     return "\n".join(
-        [wanted(found), "", _kept(found), "", _table(rows), "", advice(found), _assumed()]
+        [wanted(found), "", _kept(found), "", _table(rows), "", advice(found), _assumed(found)]
     )
 
 
@@ -103,8 +103,8 @@ def trace_report(found: TracePlan, reading: Reading) -> str:
         text += ["the model, and what the real gate came to on the trace:", _table(compared), ""]
     if not found.holds:
         text += [*_disagreement(found, trace.users), ""]
-    text += _checked(found)
-    return "\n".join([*text, advice(found), _assumed()])
+    text += _checked(found, reading)
+    return "\n".join([*text, advice(found), _assumed(found)])
 
 
 def wanted(found: Plan | TracePlan) -> str:
@@ -155,11 +155,13 @@ def _compared(found: TracePlan) -> Rows:
 
 def _disagreement(found: TracePlan, users: int) -> list[str]:
     """Say how the trace speaks against the model, and what it has to offer."""
-    short = [check for check in found.checks if check.falls_short]
+    short = [
+        (check.option, check.measured)
+        for check in found.checks
+        if check.falls_short and check.option is not None and check.measured is not None
+    ]
     if short:
-        worst = min(short, key=lambda check: check.measured.p_k or 0.0 if check.measured else 0.0)
-        option, measured = worst.option, worst.measured
-        assert option is not None and measured is not None  # noqa: S101, PT018
+        option, measured = min(short, key=lambda pair: pair[1].p_k or 0.0)
         text = [
             f"the trace says: p_{found.k} = {_p_k(measured)} at z = {option.z:,} over "
             f"{_windows(measured.windows)}; the model said: {option.p_k:.5f}."
@@ -177,29 +179,39 @@ def _disagreement(found: TracePlan, users: int) -> list[str]:
     return [*text, _table(rows)]
 
 
-def _checked(found: TracePlan) -> list[str]:
+def _checked(found: TracePlan, reading: Reading) -> list[str]:
+    """Say what was measured, and what could not be."""
     text = []
     if found.windows < found.horizon:
         text.append(
             f"only {_windows(found.windows, 'one window')} of {found.horizon:g} could be checked: "
-            "the trace is no longer. Over more, fewer users are alike."
+            "the trace is no longer, and what more of it would show is not known."
         )
     if found.holds:
         text.append(
             f"checked: no measured p_{found.k} is below {found.probability:g} by more than the "
             "sampling error (99 %), so the model holds here."
         )
-    left = "without the first window, in which the gate begins empty" if found.warm_up else (
-        "with the first window, in which the gate begins empty: the trace is short"
-    )  # fmt: skip
-    text.append(f"measured: {_windows(found.windows, 'one window')}, {left}.")
+    trace = reading.trace
+    without = ["the first (the gate begins empty)"] if found.warm_up else []
+    if trace.windows > trace.whole_windows:
+        without.append("the last (the trace covers a part of it)")
+    words = f"measured: {_windows(found.windows, 'one window')}"
+    text.append(words + (f", without {' and '.join(without)}." if without else "."))
+    if any(each.periods * each.windows < found.windows for each in found.measured):
+        text.append("          A last piece shorter than a period is left out of its row.")
+    if trace.empty_windows > trace.windows / 2:
+        text.append(
+            f"note: {trace.empty_windows:,} of {trace.windows:,} windows hold nothing; a wrong "
+            "time far from the others would do that, or a window too short."
+        )
     return text
 
 
 def _kept(found: Plan | TracePlan) -> str:
     if found.kept is None:
         return f"with ids that stay, no z reaches it over {found.horizon:g} windows"
-    by = "" if getattr(found, "holds", True) else ", as measured"
+    by = "" if _by_model(found) else ", as measured"
     return (
         f"with ids that stay: z = {found.kept.z:,}, "
         f"p_{found.k} = {found.kept.p_k:.5f}, {found.kept.released:.1%} released{by}"
@@ -240,8 +252,19 @@ def _p_k(found: Measurement) -> str:
     return "nobody" if found.p_k is None else f"{found.p_k:.5f}"
 
 
-def _assumed() -> str:
-    return "assumed: " + ";\n         ".join(ASSUMPTIONS)
+def _assumed(found: Plan | TracePlan) -> str:
+    return "assumed: " + ";\n         ".join(_assumptions(found))
+
+
+def _assumptions(found: Plan | TracePlan) -> tuple[str, ...]:
+    """Give what the figures rest on: where they are measured, no model of users."""
+    if _by_model(found):
+        return ASSUMPTIONS
+    return ("users go on as in the trace", OBSERVER)
+
+
+def _by_model(found: Plan | TracePlan) -> bool:
+    return getattr(found, "holds", True)
 
 
 def _windows(count: float, one: str = "window") -> str:

@@ -136,7 +136,11 @@ def plan(
         click.echo("reading standard input; end it with Ctrl-D", err=True)
     with told(watch, _as_option):
         from zveil.model import plan_trace
+        from zveil.model.parameters import positive, share
 
+        # Before all is read, not after.
+        share(probability, "probability")
+        positive(horizon, "horizon")
         reading = _read(sources, fields, "1h" if window is None else window, watch)
         checked = plan_trace(
             reading.trace,
@@ -198,7 +202,11 @@ def _read(sources: list[Input], fields: Fields, window: str, watch: Watch) -> Re
         starts=field.searchsorted(range(len(fields.attributes))).tolist(),
     )
     return Reading(
-        trace=trace, window=window, bad=bad, incomplete=observations.incomplete, future=future
+        trace=trace,
+        window=f"{window}s" if window.isdecimal() else window,
+        bad=bad,
+        incomplete=observations.incomplete,
+        future=future,
     )
 
 

@@ -12,11 +12,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-ASSUMPTIONS = (
-    "users are independent and alike",
-    "rates do not change with time",
-    "the observer sees the set of values that a user released, without times or counts",
-)
+OBSERVER = "the observer sees the set of values that a user released, without times or counts"
+ASSUMPTIONS = ("users are independent and alike", "rates do not change with time", OBSERVER)
 
 
 def population_options(command: Command) -> Command:

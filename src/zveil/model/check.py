@@ -6,10 +6,10 @@ probability says that these users are not as the model takes them: nothing that 
 relied on any more, and the trace is searched for the z that measure up.
 
 Neither is p_k measured sure to grow with z. What is sure: a larger z never releases more, so where
-nobody is visible, nobody is for any larger z. The search goes up from the model's z by about an
-eighth at a time until one measures up, or to the last z at which anyone is visible, and halves what
-lies between it and the last that did not. So the z found measures up and the one before it does
-not; of those between the steps that failed, not every one was tried.
+nobody is visible, nobody is for any larger z. The search goes from the model's z by about an eighth
+at a time: up until one measures up, or to the last z at which anyone is visible; or down until one
+does not. Then it halves what lies between the two. So the z found measures up and the one before it
+does not; of those further away, not every one was tried.
 """
 
 from __future__ import annotations
@@ -125,13 +125,12 @@ def plan_trace(
 
     Examples
     --------
-    >>> from zveil.simulate import Scenario
-    >>> from zveil.simulate.events import Events
+    >>> from zveil.simulate import Events, Scenario
     >>> events = Events.joined(list(Scenario(users=2_000, attributes=50, windows=5).columns()))
     >>> trace = Trace.of_columns(*events, window="1h", time_unit="ms")
     >>> found = plan_trace(trace, horizon=2)
     >>> found.holds, [(option.rotate_every, option.z) for option in found.options]
-    (True, [(1, 8), (2, 8)])
+    (True, [(2, 13), (1, 13)])
     """
     watch("estimating how often attributes are shown")
     population = trace.population(whole=True)
@@ -187,17 +186,17 @@ class _Checker:
             yield Check(option=option, measured=measured, falls_short=measured.high < self._wanted)
 
     def searched(self, checks: list[Check], every: Iterator[float]) -> Iterator[Check]:
-        """Find what measures up for each period, the model's z where that does."""
+        """Find what measures up for each period, from the model's z on."""
         known = {_period(check): check for check in checks}
         for period in every:
             check = known.get(period, Check(option=None, measured=None, falls_short=False))
             measured = check.measured
             if measured is not None and self._reaches(measured):
-                instead: Measurement | None = measured
+                instead: Measurement | None = self._down(measured, period)
             elif measured is None or measured.p_k is None:
-                instead = self._first(0, period)
+                instead = self._up(0, period)
             else:
-                instead = self._first(measured.z, period)
+                instead = self._up(measured.z, period)
             if check.option is not None or instead is not None:
                 yield Check(
                     option=check.option,
@@ -206,7 +205,7 @@ class _Checker:
                     instead=instead,
                 )
 
-    def _first(self, low: int, period: float) -> Measurement | None:
+    def _up(self, low: int, period: float) -> Measurement | None:
         """Give the first z after ``low`` that measures up, as far as steps can find it."""
         failed = low
         while failed < self._users:
@@ -221,6 +220,15 @@ class _Checker:
                 return self._between(failed, last, period)
             failed = z
         return None
+
+    def _down(self, reached: Measurement, period: float) -> Measurement:
+        """Give the smallest z below one that measures up, as far as steps can find it."""
+        while reached.z > 1:
+            found = self._at(min(int(reached.z / _STEP), reached.z - 1), period)
+            if not self._reaches(found):
+                return self._between(found.z, reached, period)
+            reached = found
+        return reached
 
     def _between(self, failed: int, reached: Measurement, period: float) -> Measurement:
         """Halve until the z before the one that measures up is one that does not."""

@@ -201,10 +201,10 @@ class _Periods:
         # Points, (user, period, attribute) once each, in the order of (user, period).
         holder = user[is_first] * count + period[is_first]
         order = np.argsort(holder, kind="stable")
-        place = np.empty(len(order), np.int64)
+        place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order))
         self._words = words[attribute[is_first][order]]
-        self._point = np.full(observations, len(order), np.int64)
+        self._point = np.full(observations, len(order), np.int32)
         self._point[rows] = place[np.cumsum(is_first) - 1]
         holder = holder[order]
         self._starts = np.flatnonzero(np.diff(holder, prepend=-1))

@@ -178,6 +178,12 @@ class Trace:
         return (int(self.time_ns.max()) - self.start_ns) // self.window_ns + 1
 
     @property
+    def empty_windows(self) -> int:
+        """Those in which nothing was observed."""
+        index = (self.time_ns - self.start_ns) // self.window_ns
+        return self.windows - len(np.unique(index))
+
+    @property
     def whole_windows(self) -> int:
         """The same without a last one that the trace covers less than nine tenths of.
 
