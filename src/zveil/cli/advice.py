@@ -30,7 +30,7 @@ class Reading:
             (self.incomplete, "values without a time or a user"),
             (self.future, "values from more than a day ahead"),
         )
-        return [f"left out: {count:,} {words}" for count, words in counts if count]
+        return [f"{words}, left out: {count:,}" for count, words in counts if count]
 
 
 def as_dict(found: Plan | TracePlan) -> dict[str, Any]:

@@ -248,4 +248,6 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
     scale = 1 + square / trials
     middle = share + square / (2 * trials)
     half = _DEVIATIONS * sqrt(share * (1 - share) / trials + square / (4 * trials**2))
-    return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)
+    # Rounding must not put a share of 0 or 1 outside.
+    low, high = (middle - half) / scale, (middle + half) / scale
+    return max(min(low, share), 0.0), min(max(high, share), 1.0)
