@@ -4,8 +4,19 @@ import numpy as np
 import pytest
 from simulated import all_of
 
-from zveil.model import Population, Trace, Unreachable, averaged, measure, plan, plan_trace
-from zveil.model.measurement import wilson
+from zveil.model import (
+    Option,
+    Plan,
+    Population,
+    Trace,
+    Unreachable,
+    averaged,
+    measure,
+    plan,
+    plan_trace,
+)
+from zveil.model.check import _Checker
+from zveil.model.measurement import Meter, wilson
 from zveil.simulate import Scenario, UserClass
 
 
@@ -118,6 +129,30 @@ def test_only_a_part_of_a_long_horizon_can_be_checked(poisson: Trace) -> None:
     measured = {each.rotate_every: each for each in found.measured}
     assert measured[30].windows == 12
     assert measured[4].windows == 4
+
+
+def test_where_nobody_is_visible_nothing_is_borne_out(poisson: Trace) -> None:
+    meter = Meter(poisson, k=2, count="visible")
+    checker = _Checker(meter, 0.95, poisson.users, lambda _: None)
+    option = Option(4, z=5_000, p_k=0.96, released=0.1)
+    (check,) = checker.checked(Plan(2, 0.95, 4, "visible", option, (option,)))
+    assert check.measured is not None
+    assert (check.measured.p_k, check.measured.visible, check.falls_short) == (None, 0, True)
+    *_, found = checker.searched([check], iter([4]))
+    assert found.instead is not None
+    assert found.instead.z < 5_000
+    assert found.instead.p_k is not None
+    assert found.instead.p_k >= 0.95
+
+
+@pytest.mark.parametrize("count", ["visible", "all"])
+def test_a_wrong_time_takes_no_memory_for_the_windows_between(count: str) -> None:
+    times = [0, 10**9, 10**9 + 1, 10**9 + 2]
+    trace = Trace.of_columns(times, ["ada", "ada", "bob", "cyd"], ["x"] * 4, window=1e-3)
+    assert trace.empty_windows == trace.windows - 4
+    found = measure(trace, z=1, rotate_every=1, count=count)  # type: ignore[arg-type]
+    assert found.periods > 10**11
+    assert found.p_k == (0 if count == "visible" else pytest.approx(1))
 
 
 @pytest.mark.parametrize("count", ["visible", "all"])

@@ -162,9 +162,12 @@ def _disagreement(found: TracePlan, users: int) -> list[str]:
     ]
     if short:
         option, measured = min(short, key=lambda pair: pair[1].p_k or 0.0)
+        share = f"p_{found.k} = {measured.p_k:.5f}"
+        if measured.p_k is None:
+            share = "nobody has anything released"
         text = [
-            f"the trace says: p_{found.k} = {_p_k(measured)} at z = {option.z:,} over "
-            f"{_windows(measured.windows)}; the model said: {option.p_k:.5f}."
+            f"the trace says: {share} at z = {option.z:,} over {_windows(measured.windows)}; "
+            f"the model said: {option.p_k:.5f}."
         ]
     else:
         text = ["the trace says otherwise than the model, which finds no z."]

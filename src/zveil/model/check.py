@@ -39,7 +39,8 @@ class Check:
     measured
         What that z came to on the trace.
     falls_short
-        Whether even the upper bound of the measured p_k is below what was wanted.
+        Whether even the upper bound of the measured p_k is below what was wanted, or there is none
+        because nobody was visible.
     instead
         What measures up in its place: looked for only where the model does not hold. None where no
         z does.
@@ -183,7 +184,8 @@ class _Checker:
         for done, option in enumerate(proposed.options):
             self._watch(f"checking on the trace: {done} of {len(proposed.options)} options")
             measured = self.meter.at(option.z, option.rotate_every)
-            yield Check(option=option, measured=measured, falls_short=measured.high < self._wanted)
+            falls_short = measured.p_k is None or measured.high < self._wanted
+            yield Check(option=option, measured=measured, falls_short=falls_short)
 
     def searched(self, checks: list[Check], every: Iterator[float]) -> Iterator[Check]:
         """Find what measures up for each period, from the model's z on."""

@@ -126,9 +126,11 @@ class Meter:
         users = int(visible.sum())
         if self._count == "all":
             # Those with nothing released are all alike.
-            silent = self._trace.users - visible
+            everyone = self._trace.users
+            silent = everyone - visible
             hidden += int(silent[silent >= self._k].sum())
-            users = self._trace.users * periods.count
+            hidden += (periods.count - len(visible)) * everyone * (everyone >= self._k)
+            users = everyone * periods.count
         low, high = wilson(hidden / users, users / self._k) if users else (0.0, 1.0)
         kept = int(np.count_nonzero(mask & self._is_measured))
         return Measurement(
@@ -211,19 +213,20 @@ class _Periods:
         self._period = holder[self._starts] % count
 
     def hidden(self, mask: Mask, k: int) -> tuple[Ints, int]:
-        """Give the visible users of each period, and how many of them all are one of at least k."""
+        """Count the visible users of each period that has any, and those of all who are k alike."""
         points = len(self._words)
         is_held = np.zeros(points + 1, np.bool_)
         is_held[self._point[mask]] = True
         if not is_held[:points].any():
-            return np.zeros(self.count, np.int64), 0
+            return np.zeros(0, np.int64), 0
         is_held = is_held[:points]
         is_visible = np.logical_or.reduceat(is_held, self._starts)
         sets = np.add.reduceat(np.where(is_held, self._words, np.uint64(0)), self._starts)
         period = self._period[is_visible]
         found = np.sort(sets[is_visible] + period.astype(np.uint64) * _ODD)
         sizes = np.diff(np.flatnonzero(np.diff(found)) + 1, prepend=0, append=len(found))
-        visible = np.bincount(period, minlength=self.count)
+        # Never a place for each period: one wrong time can make billions of empty ones.
+        visible = np.unique(period, return_counts=True)[1]
         return visible.astype(np.int64), int(sizes[sizes >= k].sum())
 
 
