@@ -52,7 +52,7 @@ def estimator(scale: Scale) -> list[Result]:
 
 def audit(scale: Scale) -> list[Result]:
     """Time `zveil audit` on files of a released stream, start-up and reading included."""
-    stream = for_text(scale)
+    stream = for_text(scale).prefix(scale.audit_events)
     released = _released(stream, scale.z)
     with tempfile.TemporaryDirectory() as folder:
         parquet, csv = Path(folder) / "released.parquet", Path(folder) / "released.csv"
