@@ -1,4 +1,4 @@
-"""Measure the gate and `zveil run` side by side with its peers, in one run.
+"""Measure the gate, `zveil run` and figures about privacy side by side with peers, in one run.
 
 usage: python benchmarks/run.py [--quick] [--only SECTION ...] [--out FILE]
 """
@@ -15,6 +15,7 @@ from time import perf_counter
 import extremes
 import memory
 import peers
+import privacy
 import report
 import speed
 import text
@@ -36,6 +37,8 @@ ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "worst": extremes.worst_case,
     "stalls": extremes.stalls,
     "text": text.runs,
+    "estimator": privacy.estimator,
+    "audit": privacy.audit,
 }
 
 

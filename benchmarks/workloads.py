@@ -42,6 +42,9 @@ class Scale:
     text_users: int = 100_000
     text_rounds: int = 3
     idle_lines: int = 2_000
+    audit_events: int = 5_000_000
+    estimator_attributes: int = 27_482
+    estimator_sweep: int = 200
     judged: bool = True
 
 
@@ -65,6 +68,9 @@ QUICK = Scale(
     text_users=5_000,
     text_rounds=1,
     idle_lines=200,
+    audit_events=50_000,
+    estimator_attributes=2_000,
+    estimator_sweep=10,
     judged=False,
 )
 

@@ -5,39 +5,35 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
+from zveil.cli.inputs import (
+    Fields,
+    Watch,
+    duration,
+    field_options,
+    format_option,
+    read,
+    time_format_option,
+    told,
+)
 from zveil.durations import duration_ns
-from zveil.io import Format, Input, SourceError, UnknownFormatError, find
+from zveil.io import Format, Input, SourceError, find
 from zveil.policy import TimeFormat
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from zveil.audit import Audit, Options
 
-    from zveil.audit import Audit, Observations, Options
-    from zveil.events import Events
-
-FAILED, USAGE, BAD_INPUT = 1, 2, 3
-
-_FORMATS = click.Choice([form.value for form in Format])
-_EVERY_S = 0.2
 _TIMES = ("none", "week", "day", "hour", "minute")
 
 
 @click.command(short_help="Measure what an observer of a released stream has.")
 @click.argument("released", nargs=-1, type=click.Path(), metavar="[RELEASED]...")
-@click.option("--time", "time_field", required=True, metavar="FIELD", help="Field of the time.")
-@click.option("--user", "user_field", required=True, metavar="FIELD", help="Field of the user.")
-@click.option(
-    "--attribute", "attributes", required=True, multiple=True, metavar="FIELD",
-    help="Field of a value that was released or veiled; repeat it for several.",
-)  # fmt: skip
+@field_options("Field of a value that was released or veiled; repeat it for several.")
 @click.option(
     "--original", multiple=True, type=click.Path(), metavar="FILE",
     help="What the stream was made from, to count what was veiled; repeat it for several files.",
@@ -66,22 +62,15 @@ _TIMES = ("none", "week", "day", "hour", "minute")
     "--report", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write a page with tables and pictures to FILE, such as report.html.",
 )  # fmt: skip
-@click.option(
-    "--format", "stated", type=_FORMATS,
-    help="Format of the files, if their names and content do not tell.",
-)  # fmt: skip
-@click.option(
-    "--time-format", type=click.Choice(["s", "ms", "us", "ns", "iso"]),
-    help="What times are: Unix seconds, milli-, micro-, nanoseconds, or ISO 8601; found out from "
-    "the first records by default.",
-)  # fmt: skip
+@format_option("Format of the files, if their names and content do not tell.")
+@time_format_option()
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as one JSON object.")
 def audit(
     released: tuple[str, ...],
     time_field: str,
     user_field: str,
-    attributes: tuple[str, ...],
+    attribute_fields: tuple[str, ...],
     original: tuple[str, ...],
     rotate: str | None,
     points: str,
@@ -113,7 +102,7 @@ def audit(
       2    wrong usage
       3    no event could be read
     """  # noqa: D301  # click's mark for text that must not be wrapped
-    watch = _Watch(quiet=quiet or as_json)
+    watch = Watch(quiet=quiet or as_json)
     form = Format(stated) if stated else None
     try:
         asked = _options(rotate, points, sample, seed, show_values)
@@ -124,90 +113,13 @@ def audit(
         _check_report(report, [*sources, *originals])
     except (SourceError, ValueError) as error:
         raise click.UsageError(_as_option(str(error))) from None
-    fields = _Fields(time_field, user_field, attributes, time_format)
-    try:
+    fields = Fields(
+        time=time_field, user=user_field, attributes=attribute_fields, time_format=time_format
+    )
+    with told(watch, _as_option):
         found = _measure(sources, originals, fields, asked, watch)
         watch.clear()
         _tell(found, as_json=as_json, report=report, names=[each.name for each in sources])
-    except BrokenPipeError:
-        raise
-    except UnknownFormatError as error:
-        watch.fail(str(error), USAGE)
-    except (SourceError, OSError, MemoryError) as error:
-        watch.fail(str(error), FAILED)
-    except _NothingReadError as error:
-        watch.fail(str(error), BAD_INPUT)
-    except (ValueError, TypeError) as error:
-        watch.fail(_as_option(str(error)), USAGE)
-
-
-class _NothingReadError(Exception):
-    """Not one event could be read."""
-
-
-class _Fields:
-    """Which fields are read, and how."""
-
-    def __init__(
-        self, time: str, user: str, attributes: tuple[str, ...], time_format: TimeFormat | None
-    ) -> None:
-        self.time, self.user, self.attributes, self.time_format = (
-            time,
-            user,
-            attributes,
-            time_format,
-        )
-
-    def events(self, inputs: Sequence[Input]) -> Events:
-        from zveil.events import Events
-
-        return Events(
-            inputs,
-            time=self.time,
-            user=self.user,
-            attributes=self.attributes,
-            time_format=self.time_format,
-        )
-
-
-class _Watch:
-    """A line on standard error, if that is a terminal: what is being done, and how far it is."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._is_shown = not quiet and sys.stderr.isatty()
-        self._next = 0.0
-        self._is_dirty = False
-
-    def __call__(self, words: str) -> None:
-        """Say what is being done."""
-        if self._is_shown:
-            self._is_dirty = True
-            click.echo("\r\x1b[2K" + words, err=True, nl=False)
-
-    def batches(self, events: Events, what: str) -> Iterator[pa.RecordBatch]:
-        """Pass batches on, and say how far they are, a few times a second."""
-        rows = 0
-        for batch in events:
-            rows += batch.num_rows
-            now = time.monotonic()
-            if now >= self._next:
-                self._next = now + _EVERY_S
-                size = events.size
-                part = f" ({min(events.position / size, 1):.0%})" if size else ""
-                self(f"reading {what}{part}: {rows:,} events")
-            yield batch
-
-    def clear(self) -> None:
-        """Take the line away, so that something else can be printed."""
-        if self._is_dirty:
-            click.echo("\r\x1b[2K", err=True, nl=False)
-            self._is_dirty = False
-
-    def fail(self, words: str, code: int) -> NoReturn:
-        """Say what is wrong, and end."""
-        self.clear()
-        click.echo(f"Error: {words}", err=True)
-        raise SystemExit(code)
 
 
 def _options(
@@ -218,7 +130,7 @@ def _options(
 
     label = "set" if points == "none" else points
     return Options(
-        rotate_ns=None if rotate is None else duration_ns(_duration(rotate), "rotate"),
+        rotate_ns=None if rotate is None else duration_ns(duration(rotate), "rotate"),
         resolution=next(each for each in Resolution if each.label == label),
         sample=sample,
         seed=seed,
@@ -229,42 +141,18 @@ def _options(
 def _measure(
     sources: Sequence[Input],
     originals: Sequence[Input],
-    fields: _Fields,
+    fields: Fields,
     asked: Options,
-    watch: _Watch,
+    watch: Watch,
 ) -> Audit:
     from zveil.audit import audit as measure
 
-    observations, bad = _read(sources, fields, watch, "what was released")
+    observations, bad = read(sources, fields, watch, "what was released")
     original = None
     if originals:
-        original, more = _read(originals, fields, watch, "the original")
+        original, more = read(originals, fields, watch, "the original")
         bad += more
     return measure(observations, original, asked, bad=bad, watch=watch)
-
-
-def _read(
-    inputs: Sequence[Input], fields: _Fields, watch: _Watch, what: str
-) -> tuple[Observations, int]:
-    import pyarrow as pa
-
-    from zveil.audit import read
-
-    events = fields.events(inputs)
-    batches = watch.batches(events, what)
-    try:
-        observations = read(batches, user=fields.user, attributes=fields.attributes)
-    except pa.ArrowException:
-        # The words of the library may quote the data.
-        raise _NothingReadError(
-            f"{inputs[0].name}: a column holds what cannot be read as times, users or values"
-        ) from None
-    if events.bad and not len(observations.users):
-        raise _NothingReadError(
-            f"{inputs[0].name}: no event could be read, and {events.bad:,} lines are bad; check "
-            "--time, --user, --attribute and --time-format"
-        )
-    return observations, events.bad
 
 
 def _check_report(report: str | None, inputs: Sequence[Input]) -> None:
@@ -298,11 +186,6 @@ def _tell(found: Audit, *, as_json: bool, report: str | None, names: Sequence[st
             names = [os.path.basename(name) for name in names]
             file.write(page(found, names, f"{datetime.now(UTC):%Y-%m-%d}"))
     click.echo(json.dumps(as_dict(found)) if as_json else as_text(found))
-
-
-def _duration(text: str) -> str | int:
-    """Take a plain number for seconds, as the library does."""
-    return int(text) if text.isdecimal() else text
 
 
 def _as_option(words: str) -> str:

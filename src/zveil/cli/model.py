@@ -14,6 +14,7 @@ from zveil.cli.population import (
     as_options,
     population_options,
     power_law,
+    window_option,
 )
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _POINTS = 61
 
 @click.command(short_help="Give the probability of k-anonymity that a z is expected to have.")
 @population_options
+@window_option
 @click.option(
     "--horizon", default=24.0, show_default=True, metavar="NUMBER", type=float,
     help="Windows that an observer can link.",

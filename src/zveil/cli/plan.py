@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from zveil.cli.population import (
-    ASSUMPTIONS,
-    as_options,
-    described,
-    population_options,
-    power_law,
+from zveil.cli.advice import Reading, as_dict, measured_dict, report, trace_report
+from zveil.cli.inputs import (
+    Fields,
+    NothingReadError,
+    Watch,
+    duration,
+    field_options,
+    format_option,
+    read,
+    time_format_option,
+    told,
 )
+from zveil.cli.population import as_options, described, population_options, power_law
+from zveil.durations import duration_ns
+from zveil.io import Format, Input, SourceError, find
+from zveil.policy import TimeFormat
 
 if TYPE_CHECKING:
-    from zveil.model import Option, Plan, Population
+    from zveil.model import Plan, Population
     from zveil.model.parameters import Count
+
+_DAY_NS = 86_400 * 10**9
+_OF_POPULATIONS = ("users", "attributes", "rate", "exponent")
+_OF_EVENTS = ("files", "time_field", "user_field", "attribute_fields", "stated", "time_format")
 
 
 @click.command(short_help="Choose z, and when user ids change, for a wanted k-anonymity.")
+@click.argument("files", nargs=-1, type=click.Path())
 @click.option(
     "-k", default=2, show_default=True, type=click.IntRange(2),
     help="Users who must share a set of values.",
@@ -38,135 +54,217 @@ if TYPE_CHECKING:
     "--count", type=click.Choice(["visible", "all"]), default="visible", show_default=True,
     help="Whose probability: of users with something released, or of all.",
 )  # fmt: skip
+@click.option(
+    "--window", metavar="LENGTH",
+    help="Length of the window: of events a duration such as 90s, 1h or 7d, by default 1h; "
+    "without them a number, in units of time, by default 1.",
+)  # fmt: skip
+@field_options(
+    "Of events: field of a value that is to be released or veiled; repeat it for several.",
+    required=False,
+)
+@format_option("Format of the events, if their names and content do not tell.")
+@time_format_option()
 @population_options
+@click.option("-q", "--quiet", is_flag=True, help="No progress, and no word of what is left out.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_context
 def plan(
+    context: click.Context,
+    files: tuple[str, ...],
     k: int,
     probability: float,
     horizon: float,
     count: Count,
+    window: str | None,
+    time_field: str | None,
+    user_field: str | None,
+    attribute_fields: tuple[str, ...],
+    stated: str | None,
+    time_format: TimeFormat | None,
     users: int,
     attributes: int,
     rate: float,
     exponent: float,
-    window: float,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Find the smallest z for which a user is one of at least K with the wanted probability.
 
     Beside it stands what changing user ids sooner would allow: an observer then links fewer
-    windows, so a smaller z does, and more is released. Without options, the parameters are those of
-    the paper.
+    windows, so a smaller z does, and more is released.
+
+    With FILES of events, or with --time, --user and --attribute for standard input, it is a plan
+    for the users in them, and checked: the gate runs over them at each z, and model and measurement
+    stand side by side. Where the measurement falls short, what measures up is recommended. FILES
+    are as for `zveil run`. Without events, the users are those that --users, --attributes, --rate
+    and --exponent describe, by default the paper's.
 
     \b
     zveil plan -k 2 --probability 0.95 --horizon 24
     zveil plan -k 5 --users 200000 --horizon 168 --json
+    zveil plan events.ndjson --time ts --user uid --attribute host \\
+        --window 1h -k 2 --probability 0.95 --horizon 24
+
+    \b
+    Exit codes:
+      0    done, or the reader closed the pipe
+      1    reading failed
+      2    wrong usage, or nothing reaches what is wanted
+      3    no event could be read
     """  # noqa: D301  # click's mark for text that must not be wrapped
-    try:
-        population = power_law(users, attributes, rate, exponent, window)
-        found = planned(population, k, probability, horizon, count)
-    except ValueError as error:
-        raise click.UsageError(as_options(str(error))) from None
-    if as_json:
-        click.echo(json.dumps(as_dict(found)))
-    else:
+    watch = Watch(quiet=quiet or as_json)
+    if not _are_given(context, _OF_EVENTS):
+        try:
+            length = _number(window)
+            population = power_law(users, attributes, rate, exponent, length)
+            found = planned(population, k, probability, horizon, count, watch)
+        except ValueError as error:
+            watch.clear()
+            raise click.UsageError(as_options(str(error))) from None
+        watch.clear()
+        if as_json:
+            click.echo(json.dumps(as_dict(found)))
+            return
         click.echo(f"{described(population)}, shown at {rate:g} / rank^{exponent:g}")
         click.echo(report(found))
+        return
 
+    sources = _sources(context, files, stated)
+    fields = _fields(time_field, user_field, attribute_fields, time_format)
+    if not files and not quiet and sys.stdin.isatty():
+        click.echo("reading standard input; end it with Ctrl-D", err=True)
+    with told(watch, _as_option):
+        from zveil.model import plan_trace
+        from zveil.model.parameters import positive, share
 
-def planned(
-    population: Population, k: int, probability: float, horizon: float, count: Count
-) -> Plan:
-    """Plan for any population, with a line of progress for a person who watches."""
-    from zveil.model import plan as make
-
-    def progress(done: int, of: int) -> None:
-        click.echo(f"\r\x1b[2Kplanning: {done} of {of} periods", err=True, nl=False)
-
-    is_watched = sys.stderr.isatty()
-    try:
-        return make(
-            population,
+        # Before all is read, not after.
+        share(probability, "probability")
+        positive(horizon, "horizon")
+        reading = _read(sources, fields, "1h" if window is None else window, watch)
+        checked = plan_trace(
+            reading.trace,
             k=k,
             probability=probability,
             horizon=horizon,
             count=count,
-            progress=progress if is_watched else None,
+            watch=watch,
         )
-    finally:
-        if is_watched:
-            click.echo("\r\x1b[2K", err=True, nl=False)
+        watch.clear()
+        if not quiet:
+            for words in reading.left_out():
+                click.echo(words, err=True)
+        if as_json:
+            figures = as_dict(checked) | {"measured": measured_dict(checked, reading)}
+            click.echo(json.dumps(figures))
+        else:
+            click.echo(trace_report(checked, reading))
 
 
-def as_dict(found: Plan) -> dict[str, Any]:
-    """Give a plan under names that stay."""
-    kept = found.kept
-    return {
-        "k": found.k,
-        "probability": found.probability,
-        "count": found.count,
-        "horizon": found.horizon,
-        "z": kept.z if kept else None,
-        "p_k": kept.p_k if kept else None,
-        "released": kept.released if kept else None,
-        "options": [
-            {
-                "rotate_every": option.rotate_every,
-                "z": option.z,
-                "p_k": option.p_k,
-                "released": option.released,
-            }
-            for option in found.options
-        ],
-        "assumptions": list(ASSUMPTIONS),
-    }
+def planned(
+    population: Population, k: int, probability: float, horizon: float, count: Count, watch: Watch
+) -> Plan:
+    """Plan for any population, with a line of progress for a person who watches."""
+    from zveil.model import plan as make
 
-
-def report(found: Plan) -> str:
-    """Lay a plan out for reading."""
-    who = "visible users (with something released)" if found.count == "visible" else "all users"
-    wanted = (
-        f"wanted: k = {found.k} with probability {found.probability:g} among {who}, "
-        f"against an observer of {found.horizon:g} windows"
-    )
-    rows = [f"{'ids change every':>18}  {'z':>7}  {f'p_{found.k}':>8}  {'released':>8}"]
-    rows += [
-        f"{_windows(option.rotate_every):>18}  {option.z:>7,}  {option.p_k:>8.5f}  "
-        f"{option.released:>8.1%}"
-        for option in found.options
-    ]
-    return "\n".join(
-        [
-            wanted,
-            "",
-            _kept(found),
-            "",
-            *rows,
-            "",
-            _advice(found),
-            "assumed: " + ";\n         ".join(ASSUMPTIONS),
-        ]
+    return make(
+        population,
+        k=k,
+        probability=probability,
+        horizon=horizon,
+        count=count,
+        progress=lambda done, of: watch(f"planning: {done} of {of} periods"),
     )
 
 
-def _kept(found: Plan) -> str:
-    if found.kept is None:
-        return f"with ids that stay, no z reaches it over {found.horizon:g} windows"
-    return (
-        f"with ids that stay: z = {found.kept.z:,}, "
-        f"p_{found.k} = {found.kept.p_k:.5f}, {found.kept.released:.1%} released"
+def _read(sources: list[Input], fields: Fields, window: str, watch: Watch) -> Reading:
+    """Read a trace; what lies ahead of the clock is left out, as a gate would veil it."""
+    from zveil.model import Trace
+
+    length = duration(window)
+    if duration_ns(length, "window") == 0:
+        raise ValueError(f"window: expected a duration above 0, got {window!r}")
+    observations, bad = read(sources, fields, watch, "events")
+    is_past = observations.time_ns <= time.time_ns() + _DAY_NS
+    future = len(observations) - int(is_past.sum())
+    if future == len(observations):
+        more = f", and {future:,} are from more than a day ahead" if future else ""
+        raise NothingReadError(
+            f"{sources[0].name}: no event has a time, a user and a value{more}; check --time, "
+            "--user, --attribute and --time-format"
+        )
+    field = observations.field[is_past]
+    trace = Trace.of_codes(
+        observations.time_ns[is_past],
+        observations.user[is_past],
+        observations.value[is_past],
+        window=length,
+        starts=field.searchsorted(range(len(fields.attributes))).tolist(),
+    )
+    return Reading(
+        trace=trace,
+        window=f"{window}s" if window.isdecimal() else window,
+        bad=bad,
+        incomplete=observations.incomplete,
+        future=future,
     )
 
 
-def _advice(found: Plan) -> str:
-    best: Option = found.options[0]
-    if best == found.kept:
-        return f"advice: z = {best.z:,}, and ids may stay."
-    return (
-        f"advice: change user ids every {_windows(best.rotate_every)} and take z = {best.z:,}; "
-        "if users must be linked for longer, take the row of that length."
+def _are_given(context: click.Context, names: tuple[str, ...]) -> bool:
+    return any(_is_given(context, name) for name in names)
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    # An argument of which there may be none is given as none.
+    is_typed = context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    return is_typed and bool(context.params[name])
+
+
+def _sources(context: click.Context, files: tuple[str, ...], stated: str | None) -> list[Input]:
+    """Find the files, and refuse what describes users who are read from them."""
+    for name in _OF_POPULATIONS:
+        if _is_given(context, name):
+            raise click.UsageError(
+                f"--{name}: describes users without events, and these are read from events; "
+                "leave out the one or the other"
+            )
+    try:
+        return find(files, Format(stated) if stated else None)
+    except SourceError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _fields(
+    time_field: str | None,
+    user_field: str | None,
+    attributes: tuple[str, ...],
+    time_format: TimeFormat | None,
+) -> Fields:
+    for name, value in (("time", time_field), ("user", user_field), ("attribute", attributes)):
+        if not value:
+            raise click.UsageError(f"Missing option '--{name}'; events are read by their fields.")
+    return Fields(
+        time=time_field or "",
+        user=user_field or "",
+        attributes=attributes,
+        time_format=time_format,
     )
 
 
-def _windows(count: float) -> str:
-    return "window" if count == 1 else f"{count:g} windows"
+def _number(window: str | None) -> float:
+    """Read the length of a window of users who are described, not read."""
+    try:
+        return 1.0 if window is None else float(window)
+    except ValueError:
+        raise ValueError(
+            f"window: expected a number of units of time, got {window!r}; a duration is for "
+            "events, which need FILES, --time, --user and --attribute"
+        ) from None
+
+
+def _as_option(words: str) -> str:
+    """Name a parameter as it is typed: ``window: ...`` becomes ``--window: ...``."""
+    name, colon, rest = words.partition(": ")
+    known = {"time", "user", "attribute", "time-format", "window", "probability", "horizon"}
+    dash = "-" if name == "k" else "--"
+    return f"{dash}{name}{colon}{rest}" if name in {"k", *known} else words

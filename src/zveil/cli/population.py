@@ -12,11 +12,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-ASSUMPTIONS = (
-    "users are independent and alike",
-    "rates do not change with time",
-    "the observer sees the set of values that a user released, without times or counts",
-)
+OBSERVER = "the observer sees the set of values that a user released, without times or counts"
+ASSUMPTIONS = ("users are independent and alike", "rates do not change with time", OBSERVER)
 
 
 def population_options(command: Command) -> Command:
@@ -39,14 +36,16 @@ def population_options(command: Command) -> Command:
                 "--exponent", default=1.0, show_default=True, metavar="NUMBER", type=float,
                 help="The one of rank r is shown at rate / r^exponent.",
             ),
-            click.option(
-                "--window", default=1.0, show_default=True, metavar="NUMBER", type=float,
-                help="Length of the window, in units of time.",
-            ),
         )
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+window_option = click.option(
+    "--window", default=1.0, show_default=True, metavar="NUMBER", type=float,
+    help="Length of the window, in units of time.",
+)  # fmt: skip
 
 
 def power_law(

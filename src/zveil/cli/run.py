@@ -12,6 +12,16 @@ from typing import NoReturn
 
 import click
 
+from zveil.cli.inputs import (
+    BAD_INPUT,
+    FAILED,
+    FORMATS,
+    USAGE,
+    duration,
+    field_options,
+    format_option,
+    time_format_option,
+)
 from zveil.cli.progress import Progress, account, trial
 from zveil.durations import size_bytes
 from zveil.fields import FieldError
@@ -30,15 +40,11 @@ from zveil.policy import Policy, TimeFormat, Veiled
 from zveil.run import MAX_BAD, BadInputError, Run, Stopped
 from zveil.summary import Summary
 
-FAILED, USAGE, BAD_INPUT = 1, 2, 3
-
 TRIAL = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
 # Libraries read these when they are loaded: memory goes back to the system once it is free, and
 # no threads are started for linear algebra, of which there is none here.
 _FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
-
-_FORMATS = click.Choice([form.value for form in Format])
 
 
 class _Share(click.ParamType):  # type: ignore[type-arg]
@@ -62,12 +68,7 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(short_help="Anonymize a stream: files or standard input in, what is safe out.")
 @click.argument("files", nargs=-1, type=click.Path())
-@click.option("--time", "time_field", required=True, metavar="FIELD", help="Field of the time.")
-@click.option("--user", "user_field", required=True, metavar="FIELD", help="Field of the user.")
-@click.option(
-    "--attribute", "attributes", required=True, multiple=True, metavar="FIELD",
-    help="Field whose value is released or veiled; repeat it for several.",
-)  # fmt: skip
+@field_options("Field whose value is released or veiled; repeat it for several.")
 @click.option(
     "-z", type=click.IntRange(1), metavar="N",
     help="Users who must share a value, from 1.  [required]",
@@ -79,21 +80,12 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write there instead of to standard output.",
 )  # fmt: skip
+@format_option("Format of the input, if its name and content do not tell.")
 @click.option(
-    "--format",
-    "stated",
-    type=_FORMATS,
-    help="Format of the input, if its name and content do not tell.",
-)
-@click.option(
-    "--to", type=_FORMATS,
+    "--to", type=FORMATS,
     help="Format of the output; by default by the ending of --output, else that of the input.",
 )  # fmt: skip
-@click.option(
-    "--time-format", type=click.Choice(["s", "ms", "us", "ns", "iso"]),
-    help="What times are: Unix seconds, milli-, micro-, nanoseconds, or ISO 8601; found out from "
-    "the first records by default. A wrong one can release too much.",
-)  # fmt: skip
+@time_format_option(" A wrong one can release too much.")
 @click.option(
     "--keep", multiple=True, metavar="FIELD",
     help="Let this field leave as it is, undecided; repeat it, or '*' for all others.",
@@ -151,7 +143,7 @@ def run(
     files: tuple[str, ...],
     time_field: str,
     user_field: str,
-    attributes: tuple[str, ...],
+    attribute_fields: tuple[str, ...],
     z: int | None,
     window: str,
     output: str | None,
@@ -213,15 +205,15 @@ def run(
         policy = Policy(
             time=time_field,
             user=user_field,
-            attributes=attributes,
+            attributes=attribute_fields,
             z=z or trial_zs[0],
-            window=_duration(window),
+            window=duration(window),
             keep=keep,
             veiled=veiled,
             raw_users=raw_users,
             time_format=time_format,
-            lateness=None if lateness is None else _duration(lateness),
-            max_future=None if max_future == "any" else _duration(max_future),
+            lateness=None if lateness is None else duration(lateness),
+            max_future=None if max_future == "any" else duration(max_future),
             memory_limit=memory,
         )
         progress = Progress(quiet=quiet or as_json)
@@ -341,11 +333,6 @@ def _key(file: str | None) -> bytes:
         ) from None
     except OSError as error:
         raise ValueError(f"key-file: {file}: {(error.strerror or '').lower()}") from None
-
-
-def _duration(text: str) -> str | int:
-    """Take a plain number for seconds, as the library does."""
-    return int(text) if text.isdecimal() else text
 
 
 def _as_option(words: str) -> str:

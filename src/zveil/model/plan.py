@@ -126,11 +126,11 @@ def plan(
     >>> [(option.rotate_every, option.z) for option in found.options]
     [(1, 13), (2, 14), (3, 15), (4, 17)]
     """
-    periods = list(_periods(positive(horizon, "horizon")))
+    every = list(periods(positive(horizon, "horizon")))
     options = []
-    for done, period in enumerate(periods):
+    for done, period in enumerate(every):
         if progress is not None:
-            progress(done, len(periods))
+            progress(done, len(every))
         try:
             z, found = smallest_z(
                 population, k=k, probability=probability, horizon=period, count=count
@@ -140,7 +140,7 @@ def plan(
         options.append(Option(period, z, found.of(counted(count)), released(population, z)))
     if not options:
         raise Unreachable(_reason(k, probability, horizon, count, ", however often ids change"))
-    kept = next((option for option in options if option.rotate_every == periods[-1]), None)
+    kept = next((option for option in options if option.rotate_every == every[-1]), None)
     options.sort(key=lambda option: (-option.released, -option.rotate_every))
     return Plan(k, probability, horizon, counted(count), kept, tuple(options))
 
@@ -260,7 +260,7 @@ class _Search:
         return found.visible_error if self._count == "visible" else found.error
 
 
-def _periods(horizon: float) -> Iterator[float]:
+def periods(horizon: float) -> Iterator[float]:
     """Give periods of id rotation worth comparing, up to the horizon itself."""
     scale = 1
     while scale < horizon:
