@@ -142,7 +142,7 @@ def test_raw_ids_are_matched_with_the_original(tmp_path: Path, original: Path) -
 def test_blanked_records_show_users_but_nothing_released(
     tmp_path: Path, original: Path, output: Path
 ) -> None:
-    blanked = figures(released(tmp_path, original, "--veiled", "blank"))
+    blanked = figures(released(tmp_path, original, "--empty", "blank"))
     dropped = figures(output)
     assert blanked["users"] > blanked["users_visible"] == dropped["users_visible"]
     assert blanked["released"] == dropped["released"]

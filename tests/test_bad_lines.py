@@ -187,7 +187,7 @@ def test_no_message_holds_a_user_or_a_value(tmp_path: Path) -> None:
     good = [line(T, f"planted-{number}", "planted-host" if number < 1 else "a")
             for number in range(4)]  # fmt: skip
     source.write_bytes(b"\n".join([*lines, *good]))
-    for arguments in ([], ["--json"], ["--veiled", "blank"], ["--on-error", "stop"], ["--dry-run"]):
+    for arguments in ([], ["--json"], ["--empty", "blank"], ["--on-error", "stop"], ["--dry-run"]):
         done = run("--time-format", "s", *arguments, source)
         assert b"planted" not in done.stdout + done.stderr
         assert done.returncode == (3 if "stop" in arguments else 0)

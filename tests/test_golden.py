@@ -20,7 +20,7 @@ INPUTS = {"events.ndjson", "events.csv", "bad.ndjson"}
 RULE = [*FIELDS, "-z", "2", "--window", "1h"]
 RUNS = {
     "drop": [*RULE, "events.ndjson"],
-    "blank": [*RULE, "--veiled", "blank", "--keep", "*", "events.ndjson"],
+    "blank": [*RULE, "--empty", "blank", "--keep", "*", "events.ndjson"],
     "two": [*RULE, "--attribute", "page.path", "--to", "csv", "events.ndjson"],
     "csv": [*RULE, "--keep", "note", "events.csv"],
     "csv-to-ndjson": [*RULE, "--keep", "*", "--to", "ndjson", "events.csv"],

@@ -73,7 +73,7 @@ def test_a_file_with_no_line_in_it_is_no_mistake(tmp_path: Path) -> None:
         (["--max-bad", "x"], "expected a share such as 5% or 0.05"),
         (["--max-bad", "101%"], "expected a share"),
         (["-z", "0"], "'-z'"),
-        (["--veiled", "hide"], "'drop', 'blank'"),
+        (["--empty", "hide"], "'drop', 'blank'"),
         (["--to", "xml"], "'ndjson'"),
         (["nowhere.ndjson"], "nowhere.ndjson: no such file"),
         (["no-*.csv"], "no file matches"),

@@ -8,11 +8,12 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from zveil.cli.progress import Progress, account, trial
+from zveil.cli.rule import as_option, policy_of
 from zveil.durations import size_bytes
 from zveil.fields import FieldError
 from zveil.io import (
@@ -26,7 +27,7 @@ from zveil.io import (
 )
 from zveil.io.descriptors import wake_by_signals
 from zveil.keys import LENGTH, read_key
-from zveil.policy import Policy, TimeFormat, Veiled
+from zveil.policy import Policy
 from zveil.run import MAX_BAD, BadInputError, Run, Stopped
 from zveil.summary import Summary
 
@@ -62,18 +63,22 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(short_help="Anonymize a stream: files or standard input in, what is safe out.")
 @click.argument("files", nargs=-1, type=click.Path())
-@click.option("--time", "time_field", required=True, metavar="FIELD", help="Field of the time.")
-@click.option("--user", "user_field", required=True, metavar="FIELD", help="Field of the user.")
 @click.option(
-    "--attribute", "attributes", required=True, multiple=True, metavar="FIELD",
-    help="Field whose value is released or veiled; repeat it for several.",
+    "--policy", "policy_file", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Read from a file what the options with a * say otherwise.",
+)  # fmt: skip
+@click.option("--time", metavar="FIELD", help="Field of the time.  [required, *]")
+@click.option("--user", metavar="FIELD", help="Field of the user.  [required, *]")
+@click.option(
+    "--attribute", "attributes", multiple=True, metavar="FIELD",
+    help="Field whose value is released or veiled; repeat it for several.  [required, *]",
 )  # fmt: skip
 @click.option(
     "-z", type=click.IntRange(1), metavar="N",
-    help="Users who must share a value, from 1.  [required]",
+    help="Users who must share a value, from 1.  [required, *]",
 )  # fmt: skip
 @click.option(
-    "--window", required=True, metavar="DURATION", help="How far back they count: 90s, 1h, 7d."
+    "--window", metavar="DURATION", help="How far back they count: 90s, 1h, 7d.  [required, *]"
 )
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
@@ -81,9 +86,8 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 )  # fmt: skip
 @click.option(
     "--format",
-    "stated",
     type=_FORMATS,
-    help="Format of the input, if its name and content do not tell.",
+    help="Format of the input, if its name and content do not tell.  [*]",
 )
 @click.option(
     "--to", type=_FORMATS,
@@ -92,33 +96,41 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--time-format", type=click.Choice(["s", "ms", "us", "ns", "iso"]),
     help="What times are: Unix seconds, milli-, micro-, nanoseconds, or ISO 8601; found out from "
-    "the first records by default. A wrong one can release too much.",
+    "the first records by default. A wrong one can release too much.  [*]",
+)  # fmt: skip
+@click.option(
+    "--round", type=click.Choice(["none", "minute", "hour", "day"]),
+    help="What the time that leaves is rounded down to, in UTC; decisions go by the exact time. "
+    " [default: none, *]",
 )  # fmt: skip
 @click.option(
     "--keep", multiple=True, metavar="FIELD",
-    help="Let this field leave as it is, undecided; repeat it, or '*' for all others.",
+    help="Let this field leave as it is, undecided; repeat it, or '*' for all others.  [*]",
 )  # fmt: skip
 @click.option(
-    "--veiled", type=click.Choice(["drop", "blank"]), default="drop", show_default=True,
+    "--empty", type=click.Choice(["drop", "blank"]),
     help="What becomes of a record with nothing released: dropped, or let out with nulls, which "
-    "shows that its user was active.",
+    "shows that its user was active.  [default: drop, *]",
 )  # fmt: skip
 @click.option(
     "--key-file", metavar="FILE", type=click.Path(dir_okay=False),
     help="Make the same pseudonyms as other runs with this key; see `zveil key`.",
 )  # fmt: skip
-@click.option("--raw-users", is_flag=True, help="Let user ids leave as they are.")
+@click.option("--raw-users", is_flag=True, help="Let user ids leave as they are.  [*]")
 @click.option(
-    "--lateness", metavar="DURATION", help="How late events may come; the window by default."
+    "--lateness",
+    metavar="DURATION",
+    help="How late events may come; the window by default.  [*]",
 )
 @click.option(
-    "--max-future", default="1d", show_default=True, metavar="DURATION",
-    help="Veil events further past the wall clock than this; 'any' to take all times.",
+    "--max-future", metavar="DURATION",
+    help="Veil events further past the wall clock than this; 'any' to take all times. "
+    " [default: 1d, *]",
 )  # fmt: skip
 @click.option(
     "--memory",
     metavar="SIZE",
-    help="Most memory for the state, such as 2GB; then new values are veiled.",
+    help="Most memory for the state, such as 2GB; then new values are veiled.  [*]",
 )
 @click.option(
     "--threads",
@@ -149,22 +161,10 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 )
 def run(
     files: tuple[str, ...],
-    time_field: str,
-    user_field: str,
-    attributes: tuple[str, ...],
-    z: int | None,
-    window: str,
+    policy_file: str | None,
     output: str | None,
-    stated: str | None,
     to: str | None,
-    time_format: TimeFormat | None,
-    keep: tuple[str, ...],
-    veiled: Veiled,
     key_file: str | None,
-    raw_users: bool,
-    lateness: str | None,
-    max_future: str,
-    memory: str | None,
     threads: int,
     on_error: str,
     max_bad: float,
@@ -172,6 +172,7 @@ def run(
     dry_run: bool,
     quiet: bool,
     as_json: bool,
+    **said: Any,
 ) -> None:
     """Release the events of a stream that enough users share, and veil the others.
 
@@ -180,6 +181,9 @@ def run(
     at least Z users showed the same attribute within the past window.
 
     Only time, user, the attributes and what --keep names leave. User ids leave as pseudonyms.
+
+    A policy file can say more than the options: a z and a window for each attribute, what a veiled
+    value becomes. Options with a * are the short form of its keys, and not used beside it.
 
     \b
     zveil run events.ndjson --time ts --user uid --attribute host \\
@@ -190,6 +194,7 @@ def run(
         -z 50 --window 1d -o released.parquet
     zveil run events.ndjson --time ts --user uid --attribute host \\
         --window 1h --dry-run
+    zveil run events.ndjson --policy zveil.toml
 
     \b
     Exit codes:
@@ -202,28 +207,18 @@ def run(
 
     Whatever ends it, what was decided is written.
     """  # noqa: D301  # click's mark for text that must not be wrapped
-    if z is None and not dry_run:
+    without_z = policy_file is None and said["z"] is None
+    if without_z and not dry_run:
         raise click.UsageError(
             "-z: say how many users must share a value; --dry-run shows what each would release"
         )
     for name, value in _FRUGAL.items():
         os.environ.setdefault(name, value)
-    trial_zs = sorted({*TRIAL, *([z] if z else [])}) if dry_run else []
+    if without_z:
+        said["z"] = TRIAL[0]
     try:
-        policy = Policy(
-            time=time_field,
-            user=user_field,
-            attributes=attributes,
-            z=z or trial_zs[0],
-            window=_duration(window),
-            keep=keep,
-            veiled=veiled,
-            raw_users=raw_users,
-            time_format=time_format,
-            lateness=None if lateness is None else _duration(lateness),
-            max_future=None if max_future == "any" else _duration(max_future),
-            memory_limit=memory,
-        )
+        policy = policy_of(policy_file, said)
+        form = policy.input.format or said["format"]
         progress = Progress(quiet=quiet or as_json)
 
         def report(words: str) -> None:
@@ -232,7 +227,7 @@ def run(
 
         going = Run(
             policy,
-            find(files, Format(stated) if stated else None),
+            find(files, Format(form) if form else None),
             output=output,
             to=Format(to) if to else None,
             key=_key(key_file),
@@ -240,14 +235,14 @@ def run(
             stop_at_problem=on_error == "stop",
             max_bad=max_bad,
             max_line=size_bytes(max_line, "max-line"),
-            trial=trial_zs,
+            trial=_trial(policy) if dry_run else (),
             report=report,
         )
     except (SourceError, ValueError) as error:
-        raise click.UsageError(_as_option(str(error))) from None
+        raise click.UsageError(as_option(error)) from None
     if not files and not quiet and sys.stdin.isatty():
         _say("reading standard input; end it with Ctrl-D")
-    telling = _Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=z is None)
+    telling = _Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=without_z)
     raise SystemExit(_watch(going, progress, telling))
 
 
@@ -274,11 +269,11 @@ def _watch(run: Run, progress: Progress, telling: _Telling) -> int:
     except BadInputError as error:
         code, ended, words = BAD_INPUT, "bad input", str(error)
     except (FieldError, UnknownFormatError, SameFileError) as error:
-        code, ended, words = USAGE, "error", _as_option(str(error))
+        code, ended, words = USAGE, "error", as_option(error)
     except (SourceError, SinkError, MemoryError) as error:
         code, ended, words = FAILED, "error", str(error)
     except (ValueError, TypeError) as error:
-        code, ended, words = USAGE, "error", _as_option(str(error))
+        code, ended, words = USAGE, "error", as_option(error)
     progress.clear()
     if words is not None:
         _say(f"Error: {words}")
@@ -300,7 +295,7 @@ def _tell(summary: Summary, telling: _Telling) -> None:
     elif figures is not None:
         _say(figures)
     if not telling.quiet and not telling.as_json:
-        _say(account(summary))
+        _say(account(summary, without_z=telling.without_z))
 
 
 def _say(words: str) -> None:
@@ -330,6 +325,12 @@ def _leave(number: int) -> NoReturn:
     raise SystemExit(128 + number)
 
 
+def _trial(policy: Policy) -> list[int]:
+    """Give the z that are tried: the policy's too, where it has one."""
+    own = {attribute.z for attribute in policy.attributes}
+    return sorted({*TRIAL, *(own if len(own) == 1 else ())})
+
+
 def _key(file: str | None) -> bytes:
     if file is None:
         return secrets.token_bytes(LENGTH)
@@ -341,17 +342,3 @@ def _key(file: str | None) -> bytes:
         ) from None
     except OSError as error:
         raise ValueError(f"key-file: {file}: {(error.strerror or '').lower()}") from None
-
-
-def _duration(text: str) -> str | int:
-    """Take a plain number for seconds, as the library does."""
-    return int(text) if text.isdecimal() else text
-
-
-def _as_option(words: str) -> str:
-    """Name a parameter as it is typed: ``window: ...`` becomes ``--window: ...``."""
-    name, colon, rest = words.partition(": ")
-    known = {"time", "user", "attribute", "window", "keep", "lateness", "max-future", "max-line",
-             "memory", "key-file", "time-format"}  # fmt: skip
-    spoken = {"memory_limit": "memory", "max_future": "max-future"}.get(name, name)
-    return f"--{spoken}{colon}{rest}" if spoken in known else words
