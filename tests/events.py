@@ -51,7 +51,7 @@ class Story:
     events: list[Event] = field(default_factory=list)
 
     def policy(self, **options: Any) -> Policy:
-        return Policy(
+        return Policy.of(
             **{"time": "ts", "user": "uid", "attributes": self.attributes, "z": self.z,
                "window": self.window, "lateness": self.lateness} | options
         )  # fmt: skip

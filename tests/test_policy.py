@@ -1,15 +1,25 @@
-"""The policy: one role for each field, and nothing kept that holds what is decided."""
+"""The policy: one role for each field, nothing kept that holds what is decided, one meaning."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from zveil.policy import Policy
+from zveil.policy import (
+    Attribute,
+    Input,
+    Limits,
+    Policy,
+    PolicyError,
+    Record,
+    Time,
+    User,
+)
 
 
 def policy(**options: Any) -> Policy:
     given = {"time": "ts", "user": "uid", "attributes": ("host",), "z": 2, "window": "1h"}
-    return Policy(**given | options)
+    return Policy.of(**given | options)
 
 
 def test_fields_leave_in_one_order() -> None:
@@ -46,7 +56,15 @@ def test_a_star_keeps_all_and_is_no_field() -> None:
         ({"attributes": ("page.host",), "keep": ("page",)}, "keep: 'page' holds 'page.host'"),
         ({"user": "a.b.c", "keep": ("a.b",)}, "keep: 'a.b' holds 'a.b.c'"),
         ({"attributes": ("page",), "keep": ("page.host",)}, "keep: 'page.host' is inside 'page'"),
-        ({"window": "soon"}, "window: expected a duration"),
+        ({"window": "soon"}, "attribute.window: expected a duration"),
+        ({"z": 0}, "attribute.z: expected a whole number from 1, got 0"),
+        ({"z": True}, "attribute.z: expected a whole number"),
+        ({"lateness": "x"}, "limits.lateness: expected a duration"),
+        ({"max_future": "x"}, "limits.max_future: expected a duration"),
+        ({"memory": "x"}, "limits.memory: expected bytes"),
+        ({"round": "week"}, "round: expected 'none', 'minute', 'hour' or 'day', got 'week'"),
+        ({"time_format": "h"}, "format: expected 's', "),
+        ({"empty": "hide"}, "empty: expected 'drop' or 'blank'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], words: str) -> None:
@@ -60,7 +78,77 @@ def test_names_that_only_look_alike_are_two() -> None:
 
 
 def test_each_attribute_has_a_gate_and_a_secret_of_its_own() -> None:
-    gates = policy(attributes=("a", "b"), z=5, lateness="2h", memory_limit="64MiB").gates()
+    gates = policy(attributes=("a", "b"), z=5, lateness="2h", memory="64MiB").gates()
     assert [gate.z for gate in gates] == [5, 5]
     assert gates[0].key != gates[1].key
     assert [gate.z for gate in policy(attributes=("a", "b")).gates(z=7)] == [7, 7]
+
+
+def test_what_only_a_gate_knows_names_the_key() -> None:
+    with pytest.raises(PolicyError, match=r"limits\.memory: expected at least"):
+        policy(memory=1000).gates()
+    with pytest.raises(PolicyError, match="z_max: expected at least z"):
+        Attribute("a", z=3, window=1, z_max=2)
+
+
+def of_parts(*attributes: Attribute, **parts: Any) -> Policy:
+    return Policy(**{"time": Time("ts"), "user": User("uid"), "attributes": attributes} | parts)
+
+
+def test_each_attribute_has_a_z_and_a_window_of_its_own() -> None:
+    both = of_parts(Attribute("a", z=5, window="1h", z_max=9), Attribute("b", z=2, window="2d"))
+    first, second = both.gates()
+    assert (first.z, first.z_max, first.window_ns) == (5, 9, 3600 * 10**9)
+    assert (second.z, second.z_max, second.window_ns) == (2, 2, 2 * 86400 * 10**9)
+    # The lateness is the longest window for both.
+    assert first.lateness_ns == second.lateness_ns == second.window_ns == both.lateness_ns
+    stated = replace(both, limits=Limits(lateness=7))
+    assert [gate.lateness_ns for gate in stated.gates()] == [7 * 10**9] * 2
+
+
+HOST = Attribute("host", z=2, window="1h")
+
+
+def test_the_same_meaning_has_one_fingerprint() -> None:
+    spelled = of_parts(
+        Attribute("\\host", z=2, window=3600, z_max=2, veiled=None),
+        input=Input("csv"),
+        record=Record(keep=("uid", "host"), empty="drop"),
+        limits=Limits(lateness="60m", max_future="24h"),
+    )
+    assert spelled.fingerprint == of_parts(HOST).fingerprint == policy().fingerprint
+    assert len(policy().fingerprint) == 32
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"attributes": (replace(HOST, z=3),)},
+        {"attributes": (replace(HOST, window="2h"),)},
+        {"attributes": (replace(HOST, z_max=3),)},
+        {"attributes": (replace(HOST, veiled="*"),)},
+        {"attributes": (replace(HOST, field="a.host"),)},
+        {"attributes": (HOST, replace(HOST, field="b"))},
+        {"attributes": (replace(HOST, field="b"), HOST)},
+        {"time": Time("t")},
+        {"time": Time("ts", format="s")},
+        {"time": Time("ts", round="hour")},
+        {"user": User("u")},
+        {"user": User("uid", pseudonym="raw")},
+        {"record": Record(keep=("a",))},
+        {"record": Record(keep=("*",))},
+        {"record": Record(empty="blank")},
+        {"limits": Limits(lateness="2h")},
+        {"limits": Limits(max_future=None)},
+        {"limits": Limits(max_future="2d")},
+        {"limits": Limits(memory="1GB")},
+    ],
+)
+def test_another_meaning_has_another_fingerprint(other: dict[str, Any]) -> None:
+    every = {of_parts(HOST).fingerprint, replace(of_parts(HOST), **other).fingerprint}
+    assert len(every) == 2
+
+
+def test_the_fingerprint_is_what_it_was() -> None:
+    # Reports hold it: a change of this value is a change for everyone who kept one.
+    assert policy().fingerprint == "f54ae8fa24602d38644280b6d033ad42"

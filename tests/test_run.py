@@ -19,7 +19,7 @@ T = 1_700_000_000
 
 def policy(**options: Any) -> Policy:
     given = {"time": "ts", "user": "uid", "attributes": ("host",), "z": 2, "window": "1h"}
-    return Policy(**given | options)
+    return Policy.of(**given | options)
 
 
 def through(tmp_path: Path, data: bytes, name: str = "in.ndjson", **options: Any) -> list[Any]:
@@ -105,7 +105,7 @@ def test_attributes_are_decided_each_by_itself(tmp_path: Path) -> None:
 
 
 def test_blank_lets_every_record_out(tmp_path: Path) -> None:
-    left = through(tmp_path, TWO, attributes=("host", "ref"), raw_users=True, veiled="blank")
+    left = through(tmp_path, TWO, attributes=("host", "ref"), raw_users=True, empty="blank")
     assert [record["uid"] for record in left] == ["u", "v", "w", "x"]
     assert [(record["host"], record["ref"]) for record in left] == [
         (None, None), ("a", None), (None, "a"), (None, None)
@@ -153,7 +153,7 @@ def test_a_veiled_value_does_not_leave_by_another_way(tmp_path: Path) -> None:
         for number, host in enumerate([b"planted", b"a", b"a"])
     )
     for veiled in ("drop", "blank"):
-        left = through(tmp_path, data, keep=("*",), veiled=veiled)
+        left = through(tmp_path, data, keep=("*",), empty=veiled)
         assert "planted" not in json.dumps(left)
         assert left[-1]["x"] == {"host": "in"}
 
@@ -161,12 +161,12 @@ def test_a_veiled_value_does_not_leave_by_another_way(tmp_path: Path) -> None:
 def test_users_leave_as_pseudonyms(tmp_path: Path) -> None:
     spellings = [b"7", b'"7"', b'"\\u0037"', b"7.0", b"70e-1"]
     data = b"".join(b'{"ts":1700000000,"uid":%s,"host":"a"}\n' % user for user in spellings)
-    names = {record["uid"] for record in through(tmp_path, data, veiled="blank")}
+    names = {record["uid"] for record in through(tmp_path, data, empty="blank")}
     assert len(names) == 1
     assert not through(tmp_path, data), "one person counted as two"
     [name] = names
     assert len(name) == 20
-    other = through(tmp_path, data.replace(b"7", b"8"), veiled="blank")
+    other = through(tmp_path, data.replace(b"7", b"8"), empty="blank")
     assert other[0]["uid"] != name
 
 

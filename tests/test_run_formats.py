@@ -259,7 +259,7 @@ def test_bad_times_of_a_column_do_not_leave_even_blank(tmp_path: Path) -> None:
     users[3] = "planted-user"
     pq.write_table(pa.Table.from_batches([batch(times, uid=users)]), path)
     for veiled in ("drop", "blank"):
-        summary, _ = ran(policy(raw_users=True, window=5, veiled=veiled), [path], output)
+        summary, _ = ran(policy(raw_users=True, window=5, empty=veiled), [path], output)
         assert b"planted" not in output.read_bytes()
         assert summary.bad == {"time": 2}
         assert summary.records == summary.observed == 198
@@ -290,7 +290,7 @@ def test_columns_are_decided_as_the_definition_says(
     random: Random, length: int, blank: bool
 ) -> None:
     told = story(random, length, values=[value or None for value in TEXTS])
-    rule = told.policy(veiled="blank" if blank else "drop", raw_users=True, keep=("note",))
+    rule = told.policy(empty="blank" if blank else "drop", raw_users=True, keep=("note",))
     columns = {"ts": [event.t for event in told.events]}
     columns["uid"] = [user_text(event.user) for event in told.events]
     columns |= {name: [event.values[at] for event in told.events]
@@ -322,7 +322,7 @@ def test_dictionaries_of_a_parquet_file_change_nothing(tmp_path: Path, blank: bo
         "uid": [random.choice([None, *(f"user-{n}" for n in range(9))]) for _ in range(9_000)],
         "host": [random.choice([None, *(f"{n}.example" for n in range(40))]) for _ in range(9_000)],
     }
-    rule = policy(window=30, keep=("page",), veiled="blank" if blank else "drop")
+    rule = policy(window=30, keep=("page",), empty="blank" if blank else "drop")
     found = {}
     for name, worded in (("words", True), ("plain", False)):
         path, output = tmp_path / f"{name}.parquet", tmp_path / f"{name}.out.parquet"

@@ -75,7 +75,7 @@ BAD_CSV = {
 def test_json_is_decided_as_the_definition_says(random: Random, length: int, blank: bool) -> None:
     told = story(random, length)
     data = b"".join(ndjson(random, told))
-    policy = told.policy(veiled="blank" if blank else "drop", raw_users=True, keep=("note",))
+    policy = told.policy(empty="blank" if blank else "drop", raw_users=True, keep=("note",))
     out, act = fed(policy, cut(random, data, random.randint(1, 9)))
     assert exact(objects(out)) == exact(
         [{"ts": event.t, "uid": event.user, **shown, "note": event.note}
@@ -91,7 +91,7 @@ def test_csv_is_decided_as_the_definition_says(
     # Text that is empty is no value.
     told = story(random, length, values=[value or None for value in TEXTS])
     data = b"".join(csv_lines(random, told, DELIMITERS[form]))
-    policy = told.policy(veiled="blank" if blank else "drop", raw_users=True, keep=("note",))
+    policy = told.policy(empty="blank" if blank else "drop", raw_users=True, keep=("note",))
     out, act = fed(policy, cut(random, data, random.randint(1, 9)), form)
     assert table(out, DELIMITERS[form]) == [
         {"ts": str(event.t), "uid": user_text(event.user) or "",
@@ -148,7 +148,7 @@ def test_columns_hold_the_same(random: Random, length: int) -> None:
 @given(randoms, lengths)
 def test_a_person_has_one_pseudonym_and_no_other_has_it(random: Random, length: int) -> None:
     told = story(random, length)
-    out, _ = fed(told.policy(veiled="blank"), ndjson(random, told))
+    out, _ = fed(told.policy(empty="blank"), ndjson(random, told))
     seen: dict[str | None, set[Any]] = {}
     for event, left in zip(told.events, objects(out), strict=True):
         seen.setdefault(user_text(event.user), set()).add(left["uid"])
@@ -290,7 +290,7 @@ def test_one_value_leaves_in_one_spelling(
 ) -> None:
     line = b'{"ts":1700000000,"uid":%d,"host":%s}\n'
     lines = [line % (user, value) for user, value in enumerate(spellings)]
-    policy = Story(len(spellings), 5, None, ("host",)).policy(veiled="blank")
+    policy = Story(len(spellings), 5, None, ("host",)).policy(empty="blank")
     out, _ = fed(policy, lines * 2, to=to)
     left = out.splitlines()[-len(spellings) :]
     if to is Format.CSV:

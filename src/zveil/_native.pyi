@@ -21,6 +21,7 @@ __all__ = [
     "parse_times",
     "problem_sentence",
     "pseudonyms",
+    "read_toml",
     "scan_csv",
     "scan_json",
 ]
@@ -157,6 +158,8 @@ class TextWay:
 
     `fields` are time, user, so many `attributes`, then what is kept. Formats are ``"ndjson"`` and
     ``"csv"`` with a delimiter of one byte; an output may also be ``"columns"`` or ``"nothing"``.
+    `veiled` is for each attribute the text that a veiled value becomes, or None for null. Times
+    leave as the beginning of their step.
     """
 
     def __new__(
@@ -168,9 +171,11 @@ class TextWay:
         to_delimiter: str,
         fields: Sequence[str],
         attributes: int,
+        veiled: Sequence[str | None],
         keep_rest: bool,
         blank: bool,
         time_format: str | None,
+        step_ns: int | None,
         raw_users: bool,
         max_line: int,
         stop_at_problem: bool,
@@ -228,6 +233,19 @@ def parse_times(times: Any, stated: str | None, is_guessed: bool) -> tuple[str |
 
 def pseudonyms(users: Any, key: bytes) -> _Buffers:
     """Make pseudonyms of a column of users, under a key of 32 bytes."""
+
+_Place: TypeAlias = tuple[int, int]
+"""Line and column, both from 1."""
+
+_Node: TypeAlias = tuple[str, _Place, Any]
+"""A value: its kind ("text", "integer", "number", "boolean", "date", "list" or "table"), where it
+stands, and what it is; a list has nodes, a table what `read_toml` gives."""
+
+def read_toml(text: str) -> list[tuple[str, _Place, _Node]]:
+    """Read TOML: the keys of the document in their order, each with its place and its value.
+
+    Raises ValueError with what is wrong and its place.
+    """
 
 def scan_json(line: bytes, paths: list[list[str]]) -> list[tuple[str, bytes]]:
     """Find the values at paths of keys in one line of JSON.

@@ -57,10 +57,10 @@ class Events:
         time_format: TimeFormat | None = None,
     ) -> None:
         self.inputs = list(inputs)
-        self._policy = Policy(
+        self._policy = Policy.of(
             time=time,
             user=user,
-            attributes=tuple(attributes),
+            attributes=attributes,
             z=1,
             window=0,
             raw_users=True,
@@ -128,7 +128,7 @@ class Events:
         from zveil.act.moments import Moments
         from zveil.io.columnar import BatchSource
 
-        moments = Moments(self._policy.time_format)
+        moments = Moments(self._policy.time.format)
         fields = list(self._policy.fields)
         with BatchSource(source) as batches:
             self._source = batches

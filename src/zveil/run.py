@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from zveil._native import problem_sentence
 from zveil.act import TextAct
-from zveil.durations import duration_ns
 from zveil.fields import FieldError, names_of, no_such_field, wrong_columns
 from zveil.io import ByteSink, ByteSource, Format, Input, SourceError, of_path
 from zveil.policy import EVERYTHING, Policy
@@ -46,6 +45,14 @@ class BadInputError(ValueError):
 
 class Stopped(Exception):  # noqa: N818  # no error: someone asked for it
     """The run was asked to stop, and has."""
+
+
+def _sets(policy: Policy, trial: Sequence[int]) -> list[int | None]:
+    """Give the z of each set of gates; None for the policy's own, of which each has its own."""
+    if not trial:
+        return [None]
+    own = {attribute.z for attribute in policy.attributes}
+    return [*trial] if len(own) == 1 and own <= set(trial) else [None, *trial]
 
 
 class Run:
@@ -109,7 +116,7 @@ class Run:
         self._stop_at_problem = stop_at_problem
         self._max_bad = max_bad
         self._max_line = max_line
-        self._zs = list(trial) or [policy.z]
+        self._zs = _sets(policy, trial)
         self._writes = not trial
         self._report = report
         self._reported = 0
@@ -170,8 +177,8 @@ class Run:
 
     def summary(self) -> Summary:
         """Give the account as it stands."""
-        found = Summary(z=self.policy.z, window_ns=duration_ns(self.policy.window, "window"))
-        found.take(self.policy.attributes, self._gates, self._zs)
+        found = Summary(policy=self.policy.fingerprint)
+        own = found.take(self.policy.attributes, self._gates, self._zs)
         leaving: list[int] = []
         if isinstance(self._act, TextAct):
             tally = self._act.way.tally()
@@ -184,8 +191,8 @@ class Run:
             if self._act.moments.bad:
                 found.bad = {"time": self._act.moments.bad}
         if leaving:
-            is_blank = self.policy.veiled == "blank"
-            found.left = found.records if is_blank else leaving[self._zs.index(self.policy.z)]
+            is_blank = self.policy.record.empty == "blank"
+            found.left = found.records if is_blank else leaving[own]
             found.rungs = [
                 replace(rung, records=left) for rung, left in zip(found.rungs, leaving, strict=True)
             ]
@@ -408,7 +415,7 @@ class Run:
         if not self._is_field_missing(self._act, enough):
             return
         names = names_of(self._head)
-        wanted = (self.policy.time, self.policy.user, *self.policy.attributes)
+        wanted = (self.policy.time.field, self.policy.user.field, *self.policy.names)
         absent = [name for name in wanted if name not in names] or list(wanted)
         raise FieldError(no_such_field(absent[0], names))
 
@@ -430,7 +437,7 @@ class Run:
             )
         if self._format is Format.NDJSON:
             names = names_of(self._head)
-            for name in self.policy.keep:
+            for name in self.policy.record.keep:
                 inside = any(other.startswith(f"{name}.") for other in names)
                 if name != EVERYTHING and name not in names and not inside:
                     self._report(f"warning: --keep: the first records have no field {name!r}")

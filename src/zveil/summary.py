@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 from zveil.gate import Gate
+from zveil.policy import Attribute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,6 +12,8 @@ class Outcome:
     """What became of the observations of one attribute: released, or veiled for one reason."""
 
     attribute: str
+    z: int
+    window_ns: int
     observed: int
     released: int
     few_users: int
@@ -25,12 +28,14 @@ class Outcome:
     """How many of those with few users met the memory limit."""
 
     @classmethod
-    def of(cls, attribute: str, gate: Gate) -> "Outcome":
+    def of(cls, attribute: Attribute, gate: Gate) -> "Outcome":
         """Read it off a gate."""
         stats = gate.stats()
         known = stats.released + stats.late + stats.future + stats.invalid
         return cls(
-            attribute=attribute,
+            attribute=attribute.field,
+            z=gate.z,
+            window_ns=gate.window_ns,
             observed=stats.observed,
             released=stats.released,
             few_users=stats.observed - known,
@@ -43,9 +48,10 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """What another z would have released."""
+    """What a z would have released."""
 
-    z: int
+    z: int | None
+    """For all attributes; None for each its own, as the policy says."""
     released: int
     """Observations, over all attributes."""
     records: int
@@ -56,8 +62,8 @@ class Rung:
 class Summary:
     """The account of a run, at any moment of it."""
 
-    z: int
-    window_ns: int
+    policy: str
+    """The policy's fingerprint."""
     lines: int = 0
     """Lines of text read; 0 for formats that have none."""
     records: int = 0
@@ -92,26 +98,32 @@ class Summary:
         """All bad lines."""
         return sum(self.bad.values())
 
-    def take(self, attributes: Sequence[str], gates: Sequence[Gate], zs: Sequence[int]) -> None:
-        """Read outcomes off the gates: those of this z, and what each z of a trial releases."""
+    def take(
+        self, attributes: Sequence[Attribute], gates: Sequence[Gate], zs: Sequence[int | None]
+    ) -> int:
+        """Read outcomes off the gates: those of the policy, and what each z of a trial releases.
+
+        Gives which of the sets of gates is the policy's own.
+        """
         count = len(attributes)
-        first = zs.index(self.z) * count
-        own = gates[first : first + count]
-        self.outcomes = [Outcome.of(name, gate) for name, gate in zip(attributes, own, strict=True)]
+        number = zs.index(None if None in zs else attributes[0].z)
+        own = gates[number * count : (number + 1) * count]
+        self.outcomes = [Outcome.of(each, gate) for each, gate in zip(attributes, own, strict=True)]
         self.state_bytes = sum(gate.stats().bytes for gate in gates)
         self.rungs = [
             Rung(z=z, released=released, records=0)
-            for number, z in enumerate(zs)
+            for place, z in enumerate(zs)
             for released in [
-                sum(g.stats().released for g in gates[number * count : (number + 1) * count])
+                sum(g.stats().released for g in gates[place * count : (place + 1) * count])
             ]
         ]
+        return number
 
     def as_dict(self, *, without_z: bool = False) -> dict[str, object]:
         """Give it as plain values, for JSON; `without_z` for a trial of no z in particular."""
         found = asdict(self)
         if without_z:
-            for name in ("z", "left", "outcomes"):
+            for name in ("policy", "left", "outcomes"):
                 del found[name]
         found["observed"] = self.observed
         if not without_z:

@@ -6,6 +6,7 @@ mod gate;
 mod scan;
 mod text;
 mod times;
+mod toml;
 mod values;
 
 use pyo3::prelude::*;
@@ -20,6 +21,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(text::parse_times, module)?)?;
     module.add_function(wrap_pyfunction!(text::problem_sentence, module)?)?;
     module.add_function(wrap_pyfunction!(text::pseudonyms, module)?)?;
+    module.add_function(wrap_pyfunction!(toml::read_toml, module)?)?;
     module.add_function(wrap_pyfunction!(scan::scan_json, module)?)?;
     module.add_function(wrap_pyfunction!(scan::scan_csv, module)?)?;
     module.add_function(wrap_pyfunction!(scan::parse_time, module)?)?;

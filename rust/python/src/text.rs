@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, MutexGuard};
 use zveil_core::text::{
-    Output, Plan, Problem, TextColumn, TextFormat, TimeFormat, Veiled, Way, WayError, Written, path,
+    Empty, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat, Way, WayError, Written,
+    path,
 };
 use zveil_core::{Pseudonyms, Role, Secret, Value};
 
@@ -67,8 +68,8 @@ fn way_failure(error: WayError) -> PyErr {
 #[pymethods]
 impl TextWay {
     #[new]
-    #[pyo3(signature = (*, source, source_delimiter, to, to_delimiter, fields, attributes, keep_rest,
-        blank, time_format, raw_users, max_line, stop_at_problem, key, threads))]
+    #[pyo3(signature = (*, source, source_delimiter, to, to_delimiter, fields, attributes, veiled,
+        keep_rest, blank, time_format, step_ns, raw_users, max_line, stop_at_problem, key, threads))]
     #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
         source: &str,
@@ -77,9 +78,11 @@ impl TextWay {
         to_delimiter: &str,
         fields: Vec<String>,
         attributes: usize,
+        veiled: Vec<Option<String>>,
         keep_rest: bool,
         blank: bool,
         time_format: Option<&str>,
+        step_ns: Option<i64>,
         raw_users: bool,
         max_line: usize,
         stop_at_problem: bool,
@@ -94,6 +97,17 @@ impl TextWay {
             }
             stated => stated.flatten(),
         };
+        let step = match step_ns.map(Step::new) {
+            Some(None) => {
+                return Err(PyValueError::new_err(
+                    "step_ns: expected whole seconds that a day is made of",
+                ));
+            }
+            step => step.flatten(),
+        };
+        if veiled.len() != attributes {
+            return Err(PyValueError::new_err("veiled: expected one for each attribute"));
+        }
         if attributes == 0 || fields.len() < 2 + attributes {
             return Err(PyValueError::new_err("fields: expected time, user and attributes"));
         }
@@ -106,9 +120,11 @@ impl TextWay {
             },
             fields,
             attributes,
+            veiled,
             keep_rest,
-            veiled: if blank { Veiled::Blank } else { Veiled::Drop },
+            empty: if blank { Empty::Blank } else { Empty::Drop },
             time_format,
+            step,
             raw_users,
             max_line,
             stop_at_problem,

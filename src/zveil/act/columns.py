@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zveil._native import pseudonyms
-from zveil.act.moments import Moments
+from zveil.act.moments import Moments, rounded_type
 from zveil.gate import Gate
-from zveil.policy import Policy
+from zveil.policy import Attribute, Policy
 
 Mask = NDArray[np.bool_]
 
@@ -32,6 +32,8 @@ class ColumnsAct:
     ------
     LookupError
         If a field has no column of its name; with that name and those there are.
+    ValueError
+        If a veiled value shall become a text and its column holds none.
     """
 
     def __init__(
@@ -53,10 +55,19 @@ class ColumnsAct:
         self.records = 0
         self.leaving = [0] * (len(gates) // len(policy.attributes))
         self._words: tuple[pa.Array, pa.Array] | None = None
-        self.moments = Moments(policy.time_format, stop_at_problem=stop_at_problem)
+        self.moments = Moments(policy.time.format, stop_at_problem=stop_at_problem)
         types = [schema.field(name).type for name in self.fields]
-        if not policy.raw_users:
+        self._step_ns = policy.time.step_ns
+        if self._step_ns is not None:
+            types[0] = rounded_type(types[0])
+        if policy.user.pseudonym != "raw":
             types[1] = pa.large_string()
+        self._veils = [
+            _veil(attribute, kind)
+            for attribute, kind in zip(policy.attributes, types[2:], strict=False)
+        ]
+        for number, veil in enumerate(self._veils):
+            types[2 + number] = types[2 + number] if veil is None else veil.type
         self.schema = pa.schema(list(zip(self.fields, types, strict=True)))
 
     @property
@@ -90,16 +101,21 @@ class ColumnsAct:
                 for gate, value in zip(gates, values, strict=True)
             ]
             self.leaving[number] += int(np.count_nonzero(np.logical_or.reduce(masks)))
-        for number, mask in enumerate(masks):
+        for number, (mask, veil) in enumerate(zip(masks, self._veils, strict=True)):
             value = columns[2 + number]
+            if veil is not None and value.type != veil.type:
+                value = columns[2 + number] = value.cast(veil.type)
             if not mask.all():
-                columns[2 + number] = pc.if_else(_bools(mask), value, pa.nulls(1, value.type)[0])
+                nothing = pa.nulls(1, value.type)[0] if veil is None else veil
+                columns[2 + number] = pc.if_else(_bools(mask), value, nothing)
+        if self._step_ns is not None:
+            columns[0] = self.moments.rounded(columns[0], times, self._step_ns)
         leaves = np.logical_or.reduce(masks)
-        if self._policy.veiled == "drop" and not leaves.all():
+        if self._policy.record.empty == "drop" and not leaves.all():
             names = list(map(str, range(len(columns))))
             kept = pa.record_batch(columns, names).filter(_bools(leaves))
             columns = kept.columns
-        if not self._policy.raw_users:
+        if self._policy.user.pseudonym != "raw":
             columns[1] = self._pseudonyms(columns[1])
         for number, field in enumerate(self.schema):
             if columns[number].type != field.type:  # came as a dictionary, of its own accord
@@ -120,6 +136,22 @@ class ColumnsAct:
         count, present, ends, data = pseudonyms(users, self._key)
         buffers = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_string(), count, buffers)
+
+
+def _veil(attribute: Attribute, kind: pa.DataType) -> pa.Scalar | None:
+    """Give the text that a veiled value of a column becomes; None for null."""
+    if attribute.veiled is None:
+        return None
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()):
+        raise ValueError(
+            f"attribute.veiled: the column {attribute.field!r} is of the type {kind}, which holds "
+            "no text; let its veiled values become null"
+        )
+    # Arrow chooses between texts of this type only.
+    kind = pa.large_string() if kind == pa.string_view() else kind
+    return pa.scalar(attribute.veiled, kind)
 
 
 def _bools(mask: Mask) -> pa.Array:

@@ -81,6 +81,37 @@ class Moments:
             whole = pc.multiply(times.cast(pa.int64()), scale)
         return pc.if_else(pc.equal(whole, _NO_TIME), None, whole).cast(stamp)
 
+    def rounded(self, column: pa.Array, times: pa.Array, step_ns: int) -> pa.Array:
+        """Give a column of times as it leaves: each the beginning of its step, in UTC.
+
+        Parameters
+        ----------
+        column, times
+            The column of the batch that `read` gave, and its times.
+        step_ns
+            A minute, an hour or a day.
+        """
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        kind = column.type
+        if pa.types.is_floating(kind):
+            step = step_ns // UNITS_NS[self.unit or "s"]
+            exact = pc.fill_null(column.cast(pa.float64()), 0).to_numpy()
+            floors = pa.array(np.floor_divide(exact, step) * step)
+            return _where(pc.is_finite(column), floors)
+        if pa.types.is_integer(kind):
+            return _floor(column, step_ns // UNITS_NS[self.unit or "s"], kind)
+        if pa.types.is_timestamp(kind):
+            return _floor(column, step_ns // UNITS_NS[kind.unit], kind)
+        if pa.types.is_date(kind):
+            return column
+        nanos = _floor(times, step_ns, pa.int64())
+        if self.time_format == "iso":
+            seconds = nanos.cast(pa.timestamp("ns", tz="UTC")).cast(pa.timestamp("s", tz="UTC"))
+            return pc.strftime(seconds, "%Y-%m-%dT%H:%M:%SZ").cast(kind)
+        unit = UNITS_NS[cast(TimeUnit, self.time_format or "s")]
+        return pc.divide(nanos, unit).cast(kind)
+
     def _read_text(
         self, batch: pa.RecordBatch, column: pa.Array
     ) -> tuple[pa.RecordBatch, pa.Array]:
@@ -104,6 +135,30 @@ class Moments:
             first = pc.index(good, False).as_py()
             return batch.slice(0, first), times.slice(0, first)
         return batch.filter(good), times.filter(good)
+
+
+def rounded_type(kind: pa.DataType) -> pa.DataType:
+    """Tell the type of what `Moments.rounded` gives of a column of this one."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    # Half of the bits do not hold the beginning of every hour.
+    return pa.float64() if pa.types.is_floating(kind) else kind
+
+
+def _floor(column: pa.Array, step: int, kind: pa.DataType) -> pa.Array:
+    """Round whole numbers down; null where that lies before all that the type has."""
+    plain = kind if pa.types.is_integer(kind) else pa.int64()
+    least = np.iinfo(plain.to_pandas_dtype()).min
+    wide = pa.uint64() if least == 0 else pa.int64()
+    exact = pc.fill_null(column.cast(plain).cast(wide), 0).to_numpy()
+    floors = exact // step * step
+    is_there = exact >= min(least + step, 0)
+    present = pc.and_(pc.is_valid(column), pa.array(is_there))
+    return _where(present, pa.array(np.where(is_there, floors, 0)).cast(plain).cast(kind))
+
+
+def _where(present: pa.Array, values: pa.Array) -> pa.Array:
+    return pc.if_else(present, values, pa.nulls(1, values.type)[0])
 
 
 def _unit_of(column: pa.Array) -> TimeUnit | None:

@@ -30,7 +30,9 @@ _EVERY_S = 0.2
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def field_options(attribute_help: str, *, required: bool = True) -> Callable[[Command], Command]:
+def field_options(
+    attribute_help: str, *, required: bool = True, more: str = ""
+) -> Callable[[Command], Command]:
     """Add the options that name the fields: ``--time``, ``--user``, ``--attribute``.
 
     Parameters
@@ -39,6 +41,8 @@ def field_options(attribute_help: str, *, required: bool = True) -> Callable[[Co
         What the command does with an attribute.
     required
         Whether there is nothing to do without them.
+    more
+        What is said at the end of each one's help.
     """
 
     def add(command: Command) -> Command:
@@ -46,15 +50,15 @@ def field_options(attribute_help: str, *, required: bool = True) -> Callable[[Co
             (
                 click.option(
                     "--time", "time_field", required=required, metavar="FIELD",
-                    help="Field of the time.",
+                    help=f"Field of the time.{more}",
                 ),
                 click.option(
                     "--user", "user_field", required=required, metavar="FIELD",
-                    help="Field of the user.",
+                    help=f"Field of the user.{more}",
                 ),
                 click.option(
                     "--attribute", "attribute_fields", required=required, multiple=True,
-                    metavar="FIELD", help=attribute_help,
+                    metavar="FIELD", help=attribute_help + more,
                 ),
             )
         ):  # fmt: skip

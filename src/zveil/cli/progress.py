@@ -52,20 +52,20 @@ def line(summary: Summary, size: int | None) -> str:
     return " · ".join(parts)
 
 
-def account(summary: Summary) -> str:
-    """Give the account of a run: every event is in it."""
+def account(summary: Summary, *, without_z: bool = False) -> str:
+    """Give the account of a run: every event is in it; `without_z` as for `Summary.as_dict`."""
     records = summary.records
     rows = [("events", records, "")]
     # A trial has its own table of what would be released.
     outcomes = [] if summary.rungs else summary.outcomes
     if len(outcomes) == 1:
-        rows += _outcome_rows(outcomes[0], summary.z)
+        rows += _outcome_rows(outcomes[0])
     elif outcomes:
         rows.append(("left", summary.left, _share(summary.left, records)))
     text = [_table(rows)]
     if len(outcomes) > 1:
         for outcome in outcomes:
-            text += [outcome.attribute, _table(_outcome_rows(outcome, summary.z))]
+            text += [outcome.attribute, _table(_outcome_rows(outcome))]
     if summary.bad:
         text.append(f"bad lines, none of which left: {summary.bad_lines:,}")
         text.append(
@@ -81,6 +81,8 @@ def account(summary: Summary) -> str:
         f"{summary.seconds:.1f} s, {rate:,.0f} events/s, {_bytes(summary.bytes_in)} in, "
         f"{_bytes(summary.bytes_out)} out, {_bytes(summary.state_bytes)} of state"
     )
+    if not without_z:
+        text.append(f"policy {summary.policy}")
     if summary.ended != "end of input":
         text.append(f"ended early: {summary.ended}")
     return "\n".join(text)
@@ -91,14 +93,16 @@ def trial(summary: Summary) -> str:
     observed, records = max(summary.observed, 1), max(summary.records, 1)
     text = [f"{'z':>8}  {'released':>14}  {'':>6}  {'records that leave':>18}  {'':>6}"]
     text += [
-        f"{rung.z:>8,}  {rung.released:>14,}  {rung.released / observed:>6.1%}"
+        f"{'policy' if rung.z is None else f'{rung.z:,}':>8}"
+        f"  {rung.released:>14,}  {rung.released / observed:>6.1%}"
         f"  {rung.records:>18,}  {rung.records / records:>6.1%}"
         for rung in summary.rungs
     ]
     return "\n".join(text)
 
 
-def _outcome_rows(outcome: Outcome, z: int) -> list[tuple[str, int, str]]:
+def _outcome_rows(outcome: Outcome) -> list[tuple[str, int, str]]:
+    z = outcome.z
     always = [("released", outcome.released)]
     if z > 1:
         always.append((f"veiled: fewer than {z} users", outcome.few_users))

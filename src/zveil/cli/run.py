@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -17,12 +17,12 @@ from zveil.cli.inputs import (
     FAILED,
     FORMATS,
     USAGE,
-    duration,
     field_options,
     format_option,
     time_format_option,
 )
 from zveil.cli.progress import Progress, account, trial
+from zveil.cli.rule import as_option, policy_of
 from zveil.durations import size_bytes
 from zveil.fields import FieldError
 from zveil.io import (
@@ -36,7 +36,7 @@ from zveil.io import (
 )
 from zveil.io.descriptors import wake_by_signals
 from zveil.keys import LENGTH, read_key
-from zveil.policy import Policy, TimeFormat, Veiled
+from zveil.policy import Policy
 from zveil.run import MAX_BAD, BadInputError, Run, Stopped
 from zveil.summary import Summary
 
@@ -68,49 +68,65 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(short_help="Anonymize a stream: files or standard input in, what is safe out.")
 @click.argument("files", nargs=-1, type=click.Path())
-@field_options("Field whose value is released or veiled; repeat it for several.")
+@click.option(
+    "--policy", "policy_file", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Read from a file what the options with a * say otherwise.",
+)  # fmt: skip
+@field_options(
+    "Field whose value is released or veiled; repeat it for several.",
+    required=False,
+    more="  [required, *]",
+)
 @click.option(
     "-z", type=click.IntRange(1), metavar="N",
-    help="Users who must share a value, from 1.  [required]",
+    help="Users who must share a value, from 1.  [required, *]",
 )  # fmt: skip
 @click.option(
-    "--window", required=True, metavar="DURATION", help="How far back they count: 90s, 1h, 7d."
+    "--window", metavar="DURATION", help="How far back they count: 90s, 1h, 7d.  [required, *]"
 )
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write there instead of to standard output.",
 )  # fmt: skip
-@format_option("Format of the input, if its name and content do not tell.")
+@format_option("Format of the input, if its name and content do not tell.  [*]")
 @click.option(
     "--to", type=FORMATS,
     help="Format of the output; by default by the ending of --output, else that of the input.",
 )  # fmt: skip
-@time_format_option(" A wrong one can release too much.")
+@time_format_option(" A wrong one can release too much.  [*]")
 @click.option(
-    "--keep", multiple=True, metavar="FIELD",
-    help="Let this field leave as it is, undecided; repeat it, or '*' for all others.",
+    "--round", type=click.Choice(["none", "minute", "hour", "day"]),
+    help="What the time that leaves is rounded down to, in UTC; decisions go by the exact time. "
+    " [default: none, *]",
 )  # fmt: skip
 @click.option(
-    "--veiled", type=click.Choice(["drop", "blank"]), default="drop", show_default=True,
+    "--keep", multiple=True, metavar="FIELD",
+    help="Let this field leave as it is, undecided; repeat it, or '*' for all others.  [*]",
+)  # fmt: skip
+@click.option(
+    "--veiled", "empty", type=click.Choice(["drop", "blank"]),
     help="What becomes of a record with nothing released: dropped, or let out with nulls, which "
-    "shows that its user was active.",
+    "shows that its user was active.  [default: drop, *]",
 )  # fmt: skip
 @click.option(
     "--key-file", metavar="FILE", type=click.Path(dir_okay=False),
     help="Make the same pseudonyms as other runs with this key; see `zveil key`.",
 )  # fmt: skip
-@click.option("--raw-users", is_flag=True, help="Let user ids leave as they are.")
+@click.option("--raw-users", is_flag=True, help="Let user ids leave as they are.  [*]")
 @click.option(
-    "--lateness", metavar="DURATION", help="How late events may come; the window by default."
+    "--lateness",
+    metavar="DURATION",
+    help="How late events may come; the window by default.  [*]",
 )
 @click.option(
-    "--max-future", default="1d", show_default=True, metavar="DURATION",
-    help="Veil events further past the wall clock than this; 'any' to take all times.",
+    "--max-future", metavar="DURATION",
+    help="Veil events further past the wall clock than this; 'any' to take all times. "
+    " [default: 1d, *]",
 )  # fmt: skip
 @click.option(
     "--memory",
     metavar="SIZE",
-    help="Most memory for the state, such as 2GB; then new values are veiled.",
+    help="Most memory for the state, such as 2GB; then new values are veiled.  [*]",
 )
 @click.option(
     "--threads",
@@ -141,22 +157,14 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 )
 def run(
     files: tuple[str, ...],
-    time_field: str,
-    user_field: str,
+    policy_file: str | None,
+    time_field: str | None,
+    user_field: str | None,
     attribute_fields: tuple[str, ...],
-    z: int | None,
-    window: str,
-    output: str | None,
     stated: str | None,
+    output: str | None,
     to: str | None,
-    time_format: TimeFormat | None,
-    keep: tuple[str, ...],
-    veiled: Veiled,
     key_file: str | None,
-    raw_users: bool,
-    lateness: str | None,
-    max_future: str,
-    memory: str | None,
     threads: int,
     on_error: str,
     max_bad: float,
@@ -164,6 +172,7 @@ def run(
     dry_run: bool,
     quiet: bool,
     as_json: bool,
+    **said: Any,
 ) -> None:
     """Release the events of a stream that enough users share, and veil the others.
 
@@ -172,6 +181,9 @@ def run(
     at least Z users showed the same attribute within the past window.
 
     Only time, user, the attributes and what --keep names leave. User ids leave as pseudonyms.
+
+    A policy file can say more than the options: a z and a window for each attribute, what a veiled
+    value becomes. Options with a * are the short form of its keys, and not used beside it.
 
     \b
     zveil run events.ndjson --time ts --user uid --attribute host \\
@@ -182,6 +194,7 @@ def run(
         -z 50 --window 1d -o released.parquet
     zveil run events.ndjson --time ts --user uid --attribute host \\
         --window 1h --dry-run
+    zveil run events.ndjson --policy zveil.toml
 
     \b
     Exit codes:
@@ -194,28 +207,19 @@ def run(
 
     Whatever ends it, what was decided is written.
     """  # noqa: D301  # click's mark for text that must not be wrapped
-    if z is None and not dry_run:
+    without_z = policy_file is None and said["z"] is None
+    if without_z and not dry_run:
         raise click.UsageError(
             "-z: say how many users must share a value; --dry-run shows what each would release"
         )
     for name, value in _FRUGAL.items():
         os.environ.setdefault(name, value)
-    trial_zs = sorted({*TRIAL, *([z] if z else [])}) if dry_run else []
+    if without_z:
+        said["z"] = TRIAL[0]
     try:
-        policy = Policy(
-            time=time_field,
-            user=user_field,
-            attributes=attribute_fields,
-            z=z or trial_zs[0],
-            window=duration(window),
-            keep=keep,
-            veiled=veiled,
-            raw_users=raw_users,
-            time_format=time_format,
-            lateness=None if lateness is None else duration(lateness),
-            max_future=None if max_future == "any" else duration(max_future),
-            memory_limit=memory,
-        )
+        fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
+        policy = policy_of(policy_file, said | fields | {"format": stated})
+        form = policy.input.format or stated
         progress = Progress(quiet=quiet or as_json)
 
         def report(words: str) -> None:
@@ -224,7 +228,7 @@ def run(
 
         going = Run(
             policy,
-            find(files, Format(stated) if stated else None),
+            find(files, Format(form) if form else None),
             output=output,
             to=Format(to) if to else None,
             key=_key(key_file),
@@ -232,14 +236,14 @@ def run(
             stop_at_problem=on_error == "stop",
             max_bad=max_bad,
             max_line=size_bytes(max_line, "max-line"),
-            trial=trial_zs,
+            trial=_trial(policy) if dry_run else (),
             report=report,
         )
     except (SourceError, ValueError) as error:
-        raise click.UsageError(_as_option(str(error))) from None
+        raise click.UsageError(as_option(error)) from None
     if not files and not quiet and sys.stdin.isatty():
         _say("reading standard input; end it with Ctrl-D")
-    telling = _Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=z is None)
+    telling = _Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=without_z)
     raise SystemExit(_watch(going, progress, telling))
 
 
@@ -266,11 +270,11 @@ def _watch(run: Run, progress: Progress, telling: _Telling) -> int:
     except BadInputError as error:
         code, ended, words = BAD_INPUT, "bad input", str(error)
     except (FieldError, UnknownFormatError, SameFileError) as error:
-        code, ended, words = USAGE, "error", _as_option(str(error))
+        code, ended, words = USAGE, "error", as_option(error)
     except (SourceError, SinkError, MemoryError) as error:
         code, ended, words = FAILED, "error", str(error)
     except (ValueError, TypeError) as error:
-        code, ended, words = USAGE, "error", _as_option(str(error))
+        code, ended, words = USAGE, "error", as_option(error)
     progress.clear()
     if words is not None:
         _say(f"Error: {words}")
@@ -292,7 +296,7 @@ def _tell(summary: Summary, telling: _Telling) -> None:
     elif figures is not None:
         _say(figures)
     if not telling.quiet and not telling.as_json:
-        _say(account(summary))
+        _say(account(summary, without_z=telling.without_z))
 
 
 def _say(words: str) -> None:
@@ -322,6 +326,12 @@ def _leave(number: int) -> NoReturn:
     raise SystemExit(128 + number)
 
 
+def _trial(policy: Policy) -> list[int]:
+    """Give the z that are tried: the policy's too, where it has one."""
+    own = {attribute.z for attribute in policy.attributes}
+    return sorted({*TRIAL, *(own if len(own) == 1 else ())})
+
+
 def _key(file: str | None) -> bytes:
     if file is None:
         return secrets.token_bytes(LENGTH)
@@ -333,12 +343,3 @@ def _key(file: str | None) -> bytes:
         ) from None
     except OSError as error:
         raise ValueError(f"key-file: {file}: {(error.strerror or '').lower()}") from None
-
-
-def _as_option(words: str) -> str:
-    """Name a parameter as it is typed: ``window: ...`` becomes ``--window: ...``."""
-    name, colon, rest = words.partition(": ")
-    known = {"time", "user", "attribute", "window", "keep", "lateness", "max-future", "max-line",
-             "memory", "key-file", "time-format"}  # fmt: skip
-    spoken = {"memory_limit": "memory", "max_future": "max-future"}.get(name, name)
-    return f"--{spoken}{colon}{rest}" if spoken in known else words

@@ -19,15 +19,17 @@ mod problem;
 mod read;
 mod render;
 mod rows;
+mod stamp;
 mod time;
 mod way;
 
 pub use cell::{Cell, Kind};
 pub use csv::{CsvScanner, CsvStep, quote_csv, unquote_csv};
 pub use json::{JsonScanner, quote_json, unescape_json};
-pub use plan::{Output, Plan, TextFormat, Veiled, path};
+pub use plan::{Empty, Output, Plan, TextFormat, path};
 pub use problem::Problem;
 pub use read::Trouble;
 pub use render::{TextColumn, Written};
+pub use stamp::Step;
 pub use time::TimeFormat;
 pub use way::{Tally, Way, WayError};

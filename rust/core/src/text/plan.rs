@@ -2,6 +2,7 @@
 
 use super::json::quote_json;
 use super::pen::Piece;
+use super::stamp::Step;
 use super::time::TimeFormat;
 
 /// How records are written.
@@ -22,11 +23,11 @@ pub enum Output {
     Nothing,
 }
 
-/// What becomes of a record whose values are all veiled.
+/// What becomes of a record with nothing released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Veiled {
+pub enum Empty {
     Drop,
-    /// It leaves all the same, with nulls. That shows that its user was active.
+    /// It leaves all the same, its values veiled. That shows that its user was active.
     Blank,
 }
 
@@ -40,11 +41,15 @@ pub struct Plan {
     /// belongs to a name has a backslash before it.
     pub fields: Vec<String>,
     pub attributes: usize,
+    /// What a veiled value of each attribute becomes: a text, or `None` for null.
+    pub veiled: Vec<Option<String>>,
     /// Fields that have no name here leave too.
     pub keep_rest: bool,
-    pub veiled: Veiled,
+    pub empty: Empty,
     /// Found out from the first record that has a time, if not stated.
     pub time_format: Option<TimeFormat>,
+    /// Times leave as the beginning of the step they lie in. Decisions go by the exact time.
+    pub step: Option<Step>,
     pub raw_users: bool,
     /// Bytes in a line at most.
     pub max_line: usize,

@@ -1,11 +1,14 @@
-//! Records that leave, written: released values as they came, veiled ones as null.
+//! Records that leave, written: released values as they came, veiled ones as null or as a text.
 
 use super::cell::{Cell, Kind};
 use super::csv::quote_csv;
 use super::json::quote_json;
-use super::plan::{ATTRIBUTES, Output, Plan, TIME, Template, TextFormat, USER, Veiled, path};
+use super::pen::Piece;
+use super::plan::{ATTRIBUTES, Empty, Output, Plan, TIME, Template, TextFormat, USER, path};
 use super::read::decode;
 use super::rows::{Rows, Spot, SpotKind, value};
+use super::stamp::{self, Step};
+use super::time::TimeFormat;
 use crate::batch::VEILED;
 use crate::pseudonym::{Pseudonym, Pseudonyms};
 use std::io::Write;
@@ -17,9 +20,35 @@ pub(crate) struct Renderer {
     output: Output,
     template: Template,
     fields: usize,
-    veiled: Veiled,
+    empty: Empty,
+    /// For each attribute what stands for a value that is veiled.
+    veils: Vec<Veil>,
+    /// None: times leave as they came.
+    step: Option<Step>,
     /// None: user ids leave as they are.
     pseudonyms: Option<Pseudonyms>,
+}
+
+/// What stands for a veiled value.
+#[derive(Clone, Debug)]
+struct Veil {
+    is_null: bool,
+    /// Spelled as the output spells it.
+    spelled: Piece,
+}
+
+impl Veil {
+    fn new(text: Option<&str>, output: Output) -> Self {
+        let plain = text.unwrap_or_default().as_bytes();
+        let mut spelled = Vec::new();
+        match output {
+            Output::Text(TextFormat::Ndjson) if text.is_none() => spelled.extend(b"null"),
+            Output::Text(TextFormat::Ndjson) => quote_json(plain, &mut spelled),
+            Output::Text(TextFormat::Csv(delimiter)) => quote_csv(plain, delimiter, &mut spelled),
+            Output::Columns | Output::Nothing => spelled.extend(plain),
+        }
+        Self { is_null: text.is_none(), spelled: Piece::new(spelled) }
+    }
 }
 
 /// One field of the records that leave, for formats made of columns: text, or nothing.
@@ -55,7 +84,12 @@ impl Renderer {
             output: plan.output,
             template: Template::new(&[]),
             fields: 0,
-            veiled: plan.veiled,
+            empty: plan.empty,
+            veils: (0..plan.attributes)
+                .map(|number| plan.veiled.get(number).and_then(Option::as_deref))
+                .map(|text| Veil::new(text, plan.output))
+                .collect(),
+            step: plan.step,
             pseudonyms,
         };
         renderer.set_fields(&plan.fields);
@@ -84,13 +118,14 @@ impl Renderer {
     }
 
     /// Writes the rows that leave. `decisions` are by attribute, and those of this part begin at
-    /// `first`.
+    /// `first`; the time format is that of the rows.
     pub(crate) fn render(
         &self,
         block: &[u8],
         rows: &Rows,
         decisions: &[Vec<i8>],
         first: usize,
+        time_format: Option<TimeFormat>,
         written: &mut Written,
     ) {
         if self.output == Output::Columns {
@@ -98,7 +133,7 @@ impl Renderer {
         }
         let is_released = |row: usize, column: &Vec<i8>| column[first + row] != VEILED;
         let leaves = |row: &usize| {
-            self.veiled == Veiled::Blank
+            self.empty == Empty::Blank
                 || decisions.is_empty()
                 || decisions.iter().any(|column| is_released(*row, column))
         };
@@ -115,7 +150,8 @@ impl Renderer {
             let cells = rows.cells_of(row, self.fields);
             let pseudonym = made.get(place).copied();
             let scratch = &mut scratch;
-            let mut record = Record { of: self, block, rows, row, start, pseudonym, scratch };
+            let mut record =
+                Record { of: self, block, rows, row, start, time_format, pseudonym, scratch };
             let shown = |field: usize| {
                 let attribute = field.wrapping_sub(ATTRIBUTES);
                 decisions.get(attribute).is_none_or(|column| is_released(row, column))
@@ -141,6 +177,7 @@ struct Record<'a> {
     rows: &'a Rows,
     row: usize,
     start: u32,
+    time_format: Option<TimeFormat>,
     /// What the user leaves as; the inner `None` where there is none. The outer: as it is.
     pseudonym: Option<Option<Pseudonym>>,
     scratch: &'a mut Vec<u8>,
@@ -152,7 +189,9 @@ impl Record<'_> {
         for (before, field) in &self.of.template.values {
             before.put(out);
             if !shown(*field) {
-                out.extend_from_slice(b"null");
+                self.of.veils[*field - ATTRIBUTES].spelled.put(out);
+            } else if *field == TIME && self.of.step.is_some() {
+                self.json_time(&cells[TIME], out);
             } else if let (USER, Some(pseudonym)) = (*field, &self.pseudonym) {
                 match pseudonym {
                     Some(letters) => {
@@ -178,6 +217,26 @@ impl Record<'_> {
             out.extend_from_slice(Rows::raw(self.block, self.start, value));
         }
         out.extend_from_slice(b"}\n");
+    }
+
+    /// A rounded time, within quotes if it was, or is no number.
+    #[inline(never)]
+    fn json_time(&self, cell: &Cell, out: &mut Vec<u8>) {
+        let Some((format, time)) = self.rounded() else {
+            return out.extend_from_slice(b"null");
+        };
+        let was_quoted = self.of.input == TextFormat::Ndjson
+            && matches!(cell.kind, Kind::Text | Kind::EscapedText);
+        let quotes: &[u8] = if was_quoted || format == TimeFormat::Iso { b"\"" } else { b"" };
+        out.extend_from_slice(quotes);
+        stamp::write(format, time, out);
+        out.extend_from_slice(quotes);
+    }
+
+    /// The time as it leaves where it is rounded; `None` where there is none.
+    fn rounded(&self) -> Option<(TimeFormat, i64)> {
+        let time = self.of.step?.floor(self.rows.times[self.row])?;
+        Some((self.time_format?, time))
     }
 
     #[inline(always)]
@@ -212,9 +271,12 @@ impl Record<'_> {
                 out.push(delimiter);
             }
             if !shown(field) {
-                continue;
-            }
-            if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
+                self.of.veils[field - ATTRIBUTES].spelled.put(out);
+            } else if field == TIME && self.of.step.is_some() {
+                if let Some((format, time)) = self.rounded() {
+                    stamp::write(format, time, out);
+                }
+            } else if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
                 pseudonym.iter().for_each(|letters| letters.put(out));
             } else if same && !cell.quoted && !self.holds_return(cell) {
                 Rows::put(out, self.block, self.start, cell);
@@ -240,15 +302,21 @@ impl Record<'_> {
     ) {
         for (field, (cell, column)) in cells.iter().zip(columns).enumerate() {
             let text = if !shown(field) {
-                false
+                let veil = &self.of.veils[field - ATTRIBUTES];
+                veil.spelled.put(&mut column.bytes);
+                !veil.is_null
             } else if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
                 pseudonym.iter().for_each(|letters| letters.put(&mut column.bytes));
                 pseudonym.is_some()
             } else if field == TIME {
                 // Told in one way: nanoseconds. The caller makes a time of it.
-                let time = self.rows.times[self.row];
-                column.bytes.extend_from_slice(&time.to_le_bytes());
-                time != i64::MIN
+                let exact = Some(self.rows.times[self.row]).filter(|time| *time != i64::MIN);
+                let time = match self.of.step {
+                    Some(step) => exact.and_then(|time| step.floor(time)),
+                    None => exact,
+                };
+                column.bytes.extend_from_slice(&time.unwrap_or(i64::MIN).to_le_bytes());
+                time.is_some()
             } else if let Some(spot) = self.respelled(field) {
                 self.write_spot(spot, false, &mut column.bytes);
                 true

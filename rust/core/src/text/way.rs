@@ -281,7 +281,8 @@ impl Way {
             self.decide(gates, block, 1)?;
             if self.plan.output != Output::Nothing {
                 let written = &mut written[0];
-                self.renderer.render(block, &self.rows[0], &self.decisions, 0, written);
+                let format = self.readers[0].time_format;
+                self.renderer.render(block, &self.rows[0], &self.decisions, 0, format, written);
             }
             part.start = at;
             self.stopped |= until == Until::Problem;
@@ -332,7 +333,7 @@ impl Way {
                         // Beside each other in memory, the two would be torn between the cores.
                         Box::new(move || {
                             let mut own = std::mem::take(written);
-                            renderer.render(block, rows, decisions, from, &mut own);
+                            renderer.render(block, rows, decisions, from, time_format, &mut own);
                             *written = own;
                         })
                     })

@@ -1,0 +1,108 @@
+"""The policy of a run: read from a file, or made of the options that are its short form."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from zveil.cli.inputs import duration
+from zveil.policy import Policy, PolicyError, read_policy
+
+
+class Said(NamedTuple):
+    """An option that says what a key of a policy file says."""
+
+    option: str
+    section: str
+    key: str
+
+    def __str__(self) -> str:
+        section = f"[[{self.section}]]" if self.section == "attribute" else f"[{self.section}]"
+        return f"{section} {self.key}"
+
+
+OPTIONS = {
+    "time": Said("--time", "time", "field"),
+    "time_format": Said("--time-format", "time", "format"),
+    "round": Said("--round", "time", "round"),
+    "user": Said("--user", "user", "field"),
+    "raw_users": Said("--raw-users", "user", "pseudonym"),
+    "attributes": Said("--attribute", "attribute", "field"),
+    "z": Said("-z", "attribute", "z"),
+    "window": Said("--window", "attribute", "window"),
+    "keep": Said("--keep", "record", "keep"),
+    "empty": Said("--veiled", "record", "empty"),
+    "lateness": Said("--lateness", "limits", "lateness"),
+    "max_future": Said("--max-future", "limits", "max_future"),
+    "memory": Said("--memory", "limits", "memory"),
+    "format": Said("--format", "input", "format"),
+}
+_REQUIRED = ("time", "user", "attributes", "window")
+_TYPED = ("keep", "time-format", "key-file", "max-line")
+_DURATIONS = ("window", "lateness", "max_future")
+
+
+class RuleError(ValueError):
+    """Options or a policy file that do not make a policy; the words name the option."""
+
+
+def policy_of(file: str | None, said: Mapping[str, Any]) -> Policy:
+    """Give the policy of a run.
+
+    Parameters
+    ----------
+    file
+        The policy file, if one was named.
+    said
+        What was said by options, by their names in `OPTIONS`; nothing where one was not given.
+    """
+    given = {name: value for name, value in said.items() if value not in (None, (), False)}
+    return _of_options(given) if file is None else _of_file(file, given)
+
+
+def _of_file(file: str, given: Mapping[str, Any]) -> Policy:
+    # How the records of this run are written may be said beside a file that does not say it.
+    for name in given:
+        if name != "format":
+            raise RuleError(_twice(name, file))
+    try:
+        policy = read_policy(file)
+    except OSError as error:
+        raise RuleError(f"--policy: {file}: {(error.strerror or '').lower()}") from None
+    if "format" in given and policy.input.format is not None:
+        raise RuleError(_twice("format", file))
+    return policy
+
+
+def _twice(name: str, file: str) -> str:
+    said = OPTIONS[name]
+    return (
+        f"{said.option} and --policy: {file} says that, as {said}; "
+        f"change it there, or leave --policy out"
+    )
+
+
+def _of_options(given: dict[str, Any]) -> Policy:
+    for name in _REQUIRED:
+        if name not in given:
+            raise RuleError(f"Missing option '{OPTIONS[name].option}', or a --policy that says it.")
+    options = dict(given)
+    for name in _DURATIONS:
+        if name in options:
+            options[name] = duration(options[name])
+    if options.get("max_future") == "any":
+        options["max_future"] = None
+    try:
+        return Policy.of(**options)
+    except PolicyError as error:
+        raise RuleError(as_option(error)) from None
+
+
+def as_option(error: Exception) -> str:
+    """Name what an error is about as it is typed: ``--window: ...``."""
+    if not isinstance(error, PolicyError):
+        name, colon, words = str(error).partition(": ")
+        return f"--{name}{colon}{words}" if name in _TYPED else str(error)
+    names = [part for part in error.where if isinstance(part, str)]
+    for option, section, key in OPTIONS.values():
+        if names in ([section, key], [section]):
+            return f"{option}: {error.words}"
+    return str(error)

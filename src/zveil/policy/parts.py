@@ -1,0 +1,244 @@
+"""The parts of a policy, as the sections of a policy file: each checks what it can by itself."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from zveil._native import field_path
+from zveil.durations import Duration, Size, duration_ns, size_bytes
+from zveil.policy.error import PolicyError
+
+TimeFormat = Literal["s", "ms", "us", "ns", "iso"]
+Rounding = Literal["none", "minute", "hour", "day"]
+Pseudonym = Literal["base32", "raw"]
+Empty = Literal["drop", "blank"]
+
+Path: TypeAlias = tuple[str, ...]
+
+EVERYTHING = "*"
+
+STEPS_NS: dict[Rounding, int | None] = {
+    "none": None,
+    "minute": 60 * 10**9,
+    "hour": 3_600 * 10**9,
+    "day": 86_400 * 10**9,
+}
+
+
+@dataclass(frozen=True)
+class Input:
+    """What comes in.
+
+    Parameters
+    ----------
+    format
+        The format's name, such as ``"csv"``; told by the file's ending or content by default.
+    """
+
+    format: str | None = None
+
+    def meaning(self) -> dict[str, Any]:
+        """Give nothing: how records are written is not what is decided about them."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Time:
+    """The time of a record.
+
+    Parameters
+    ----------
+    field
+        The name of the field.
+    format
+        What numbers mean, or ``"iso"``; found out from the first records by default.
+    round
+        What the time that leaves is rounded down to, in UTC. Decisions go by the exact time.
+    """
+
+    field: str
+    _: KW_ONLY
+    format: TimeFormat | None = None
+    round: Rounding = "none"
+
+    def __post_init__(self) -> None:
+        if self.format is not None:
+            _one_of(self.format, get_args(TimeFormat), "format")
+        _one_of(self.round, get_args(Rounding), "round")
+
+    @property
+    def step_ns(self) -> int | None:
+        """What times that leave are multiples of; None for exact ones."""
+        return STEPS_NS[self.round]
+
+    def meaning(self) -> dict[str, Any]:
+        """Give what it says in one form, without what holds by default."""
+        rounding = None if self.round == "none" else self.round
+        return _told(field=field_path(self.field), format=self.format, round=rounding)
+
+
+@dataclass(frozen=True)
+class User:
+    """The user of a record.
+
+    Parameters
+    ----------
+    field
+        The name of the field.
+    pseudonym
+        What an id leaves as: ``"base32"``, or ``"raw"`` for itself.
+    """
+
+    field: str
+    _: KW_ONLY
+    pseudonym: Pseudonym = "base32"
+
+    def __post_init__(self) -> None:
+        _one_of(self.pseudonym, get_args(Pseudonym), "pseudonym")
+
+    def meaning(self) -> dict[str, Any]:
+        """Give what it says in one form, without what holds by default."""
+        form = None if self.pseudonym == "base32" else self.pseudonym
+        return _told(field=field_path(self.field), pseudonym=form)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A field whose values are released or veiled, by a gate of its own.
+
+    Parameters
+    ----------
+    field
+        The name of the field.
+    z, window, z_max
+        As for `zveil.Gate`.
+    veiled
+        The text that a veiled value becomes where its record leaves; None for null.
+    """
+
+    field: str
+    _: KW_ONLY
+    z: int
+    window: Duration
+    z_max: int | None = None
+    veiled: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_whole(self.z, "z")
+        _check_duration(self.window, "window")
+        if self.z_max is not None:
+            _check_whole(self.z_max, "z_max")
+            if self.z_max < self.z:
+                raise PolicyError(
+                    ("z_max",), f"expected at least z, which is {self.z}, got {self.z_max}"
+                )
+
+    @property
+    def window_ns(self) -> int:
+        """The window in nanoseconds."""
+        return duration_ns(self.window, "window")
+
+    @property
+    def most_z(self) -> int:
+        """The largest z that its gate can be set to."""
+        return self.z if self.z_max is None else self.z_max
+
+    def meaning(self) -> dict[str, Any]:
+        """Give what it says in one form, without what holds by default."""
+        return _told(
+            field=field_path(self.field),
+            z=self.z,
+            window_ns=self.window_ns,
+            z_max=None if self.most_z == self.z else self.z_max,
+            veiled=self.veiled,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What else leaves, and what becomes of a record with nothing released.
+
+    Parameters
+    ----------
+    keep
+        Fields that leave as they are; ``*`` for all others.
+    empty
+        ``"drop"``: a record leaves if at least one attribute is released.
+        ``"blank"``: every record leaves, which shows that its user was active.
+    """
+
+    keep: tuple[str, ...] = ()
+    empty: Empty = "drop"
+
+    def __post_init__(self) -> None:
+        _one_of(self.empty, get_args(Empty), "empty")
+
+    def meaning(self) -> dict[str, Any]:
+        """Give what it says in one form, without what holds by default and what is kept."""
+        return _told(empty=None if self.empty == "drop" else self.empty)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What is taken, and what it may cost.
+
+    Parameters
+    ----------
+    lateness
+        As for `zveil.Gate`, and the same for all attributes: the longest window by default.
+    max_future
+        As for `zveil.Gate`.
+    memory
+        For the state of all attributes together.
+    """
+
+    lateness: Duration | None = None
+    max_future: Duration | None = "1d"
+    memory: Size | None = None
+
+    def __post_init__(self) -> None:
+        if self.lateness is not None:
+            _check_duration(self.lateness, "lateness")
+        if self.max_future is not None:
+            _check_duration(self.max_future, "max_future")
+        if self.memory is not None:
+            try:
+                size_bytes(self.memory, "memory")
+            except ValueError as error:
+                raise _at("memory", error) from None
+
+    def meaning(self) -> dict[str, Any]:
+        """Give what it says in one form, without what holds by default and the lateness."""
+        future: int | str | None = "any"
+        if self.max_future is not None:
+            future = duration_ns(self.max_future, "max_future")
+        return _told(
+            max_future_ns=None if future == STEPS_NS["day"] else future,
+            memory=None if self.memory is None else size_bytes(self.memory, "memory"),
+        )
+
+
+def _told(**said: Any) -> dict[str, Any]:
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _one_of(value: str, choices: Sequence[str], key: str) -> None:
+    if value not in choices:
+        expected = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
+        raise PolicyError((key,), f"expected {expected}, got {value!r}")
+
+
+def _check_whole(value: int, key: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise PolicyError((key,), f"expected a whole number from 1, got {value!r}")
+
+
+def _check_duration(value: Duration, key: str) -> None:
+    try:
+        duration_ns(value, key)
+    except ValueError as error:
+        raise _at(key, error) from None
+
+
+def _at(key: str, error: ValueError) -> PolicyError:
+    return PolicyError((key,), str(error).removeprefix(f"{key}: "))

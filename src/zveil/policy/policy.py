@@ -1,0 +1,278 @@
+"""All that an operator says about a stream before it begins."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zveil._native import field_path
+from zveil.durations import Duration, Size, duration_ns, size_bytes
+from zveil.gate import Gate
+from zveil.policy.error import PolicyError, Where
+from zveil.policy.parts import (
+    EVERYTHING,
+    Attribute,
+    Empty,
+    Input,
+    Limits,
+    Path,
+    Record,
+    Rounding,
+    Time,
+    TimeFormat,
+    User,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What an operator says about a stream before it begins; its parts are those of a policy file.
+
+    Output is an allow-list: time, user, the attributes and what the record keeps leave, nothing
+    else. In JSON ``page.host`` is the member ``host`` of the member ``page``; a dot that belongs to
+    a name has a backslash before it.
+
+    Parameters
+    ----------
+    time, user
+        Their fields, and as what they leave.
+    attributes
+        The fields that are decided about, each by itself: the same word in two of them is two
+        values.
+    record, limits, input
+        What else leaves; what is taken; what comes in.
+
+    Raises
+    ------
+    PolicyError
+        If a field has two roles, or a kept field holds another inside.
+
+    Examples
+    --------
+    >>> host = Attribute("host", z=20, window="1h")
+    >>> Policy(time=Time("ts"), user=User("uid"), attributes=(host,)).fields
+    ('ts', 'uid', 'host')
+    >>> Policy.of(time="ts", user="uid", attributes=["page.host"], z=20, window="1h", keep=["page"])
+    ... # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    zveil.policy.error.PolicyError: record.keep: 'page' holds 'page.host' inside, which would ...
+    """
+
+    time: Time
+    user: User
+    attributes: tuple[Attribute, ...]
+    record: Record = field(default_factory=Record)
+    limits: Limits = field(default_factory=Limits)
+    input: Input = field(default_factory=Input)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        time: str,
+        user: str,
+        attributes: Sequence[str],
+        z: int,
+        window: Duration,
+        keep: Sequence[str] = (),
+        empty: Empty = "drop",
+        raw_users: bool = False,
+        time_format: TimeFormat | None = None,
+        round: Rounding = "none",  # noqa: A002  # what it is called everywhere
+        lateness: Duration | None = None,
+        max_future: Duration | None = "1d",
+        memory: Size | None = None,
+        format: str | None = None,  # noqa: A002  # what it is called everywhere
+    ) -> "Policy":
+        """Make a policy of what `zveil run` takes as options: one z and window for all."""
+        parts: list[Attribute] = []
+        for number, name in enumerate(attributes):
+            try:
+                parts.append(Attribute(name, z=z, window=window))
+            except PolicyError as error:
+                raise error.below(("attribute", number)) from None
+        try:
+            limits = Limits(lateness=lateness, max_future=max_future, memory=memory)
+        except PolicyError as error:
+            raise error.below(("limits",)) from None
+        return cls(
+            time=Time(time, format=time_format, round=round),
+            user=User(user, pseudonym="raw" if raw_users else "base32"),
+            attributes=tuple(parts),
+            record=Record(keep=tuple(keep), empty=empty),
+            limits=limits,
+            input=Input(format),
+        )
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise PolicyError(("attribute",), "expected at least one field")
+        roles: list[tuple[Where, str]] = [
+            (("time",), self.time.field),
+            (("user",), self.user.field),
+        ]
+        roles += [(("attribute", n), each.field) for n, each in enumerate(self.attributes)]
+        paths: dict[Path, Where] = {}
+        for role, name in roles:
+            path = tuple(field_path(name))
+            if not all(path):
+                raise _at_field(role, f"expected the name of a field, got {name!r}")
+            if path in paths:
+                raise _at_field(
+                    role, f"{name!r} is the {paths[path][0]} already; a field has one role"
+                )
+            paths[path] = role
+        for path, role in paths.items():
+            for inner in _below(path, paths):
+                raise _at_field(
+                    role,
+                    f"{_name(path)!r} holds {_name(inner)!r} inside, the {paths[inner][0]}; "
+                    "name the fields in it",
+                )
+        self._check_kept(set(paths))
+
+    def _check_kept(self, named: set[Path]) -> None:
+        for name in self.record.keep:
+            path = tuple(field_path(name))
+            if not all(path):
+                raise _at_keep(f"expected the name of a field, got {name!r}")
+            for inner in _below(path, named):
+                raise _at_keep(
+                    f"{name!r} holds {_name(inner)!r} inside, which would leave undecided; "
+                    "keep its other members by name"
+                )
+            for outer in named:
+                if path[: len(outer)] == outer and path != outer:
+                    raise _at_keep(
+                        f"{name!r} is inside {_name(outer)!r}, which has a role of its own"
+                    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the attributes."""
+        return tuple(each.field for each in self.attributes)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether fields without a name here leave too."""
+        return EVERYTHING in self.record.keep
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that leave, in this order: time, user, attributes, then what is kept."""
+        named = (self.time.field, self.user.field, *self.names)
+        kept = [name for name in self.record.keep if name != EVERYTHING]
+        # By path: a name may be spelled in several ways.
+        paths: dict[Path, str] = {}
+        for name in (*named, *kept):
+            paths.setdefault(tuple(field_path(name)), name)
+        # A field inside another that is kept leaves with it.
+        return tuple(
+            name
+            for path, name in paths.items()
+            if not any(path[:length] in paths for length in range(1, len(path)))
+        )
+
+    @property
+    def lateness_ns(self) -> int:
+        """How late a record may come, in nanoseconds; the longest window if nothing is stated."""
+        if self.limits.lateness is not None:
+            return duration_ns(self.limits.lateness, "lateness")
+        return max(each.window_ns for each in self.attributes)
+
+    def meaning(self) -> dict[str, Any]:
+        """Give what it means in one form: how it is spelled, and defaults, make no difference."""
+        longest = max(each.window_ns for each in self.attributes)
+        late = {} if self.lateness_ns == longest else {"lateness_ns": self.lateness_ns}
+        return {
+            "input": self.input.meaning(),
+            "time": self.time.meaning(),
+            "user": self.user.meaning(),
+            "attribute": [each.meaning() for each in self.attributes],
+            "record": self.record.meaning(),
+            "limits": self.limits.meaning() | late,
+            "fields": [field_path(name) for name in self.fields],
+            "rest": self.keeps_all,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits of what it means: the same for all policies that mean the same.
+
+        >>> def policy(window):
+        ...     return Policy.of(time="t", user="u", attributes=["a"], z=2, window=window)
+        >>> policy("1h").fingerprint == policy(3600).fingerprint != policy("2h").fingerprint
+        True
+        """
+        meaning = json.dumps(self.meaning(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(f"zveil policy 1\n{meaning}".encode()).hexdigest()[:32]
+
+    def gates(self, *, z: int | None = None, threads: int = 1) -> list[Gate]:
+        """Make the gates: one for each attribute, each with a secret of its own.
+
+        Parameters
+        ----------
+        z
+            Instead of the policy's, for a trial.
+        threads
+            As for `zveil.Gate`.
+        """
+        limit = None
+        if self.limits.memory is not None:
+            limit = size_bytes(self.limits.memory, "memory") // len(self.attributes)
+        gates = []
+        for number, each in enumerate(self.attributes):
+            try:
+                gates.append(
+                    Gate(
+                        each.z if z is None else z,
+                        each.window,
+                        z_max=each.z_max if z is None else None,
+                        lateness=self._lateness(),
+                        max_future=self.limits.max_future,
+                        memory_limit=limit,
+                        time_unit="ns",
+                        threads=threads,
+                    )
+                )
+            except ValueError as error:
+                raise _of_gate(error, number, each) from None
+        return gates
+
+    def _lateness(self) -> Duration:
+        stated = self.limits.lateness
+        return stated if stated is not None else f"{self.lateness_ns}ns"
+
+
+def _of_gate(error: ValueError, number: int, attribute: Attribute) -> PolicyError:
+    """Name the key that a gate's complaint is about."""
+    name, _, words = str(error).partition(": ")
+    keys: dict[str, Where] = {
+        "z": ("attribute", number, "z"),
+        "z_max": ("attribute", number, "z" if attribute.z_max is None else "z_max"),
+        "window": ("attribute", number, "window"),
+        "lateness": ("limits", "lateness"),
+        "max_future": ("limits", "max_future"),
+        "memory_limit": ("limits", "memory"),
+    }
+    return PolicyError(keys[name], words) if name in keys else PolicyError((), str(error))
+
+
+def _at_field(role: Where, words: str) -> PolicyError:
+    return PolicyError((*role, "field"), words)
+
+
+def _at_keep(words: str) -> PolicyError:
+    return PolicyError(("record", "keep"), words)
+
+
+def _name(path: Path) -> str:
+    return ".".join(part.replace("\\", "\\\\").replace(".", "\\.") for part in path)
+
+
+def _below(path: Path, others: Iterable[Path]) -> Iterator[Path]:
+    """Give the others that are inside a path."""
+    for other in others:
+        if len(other) > len(path) and other[: len(path)] == path:
+            yield other
