@@ -16,7 +16,7 @@ LINES: tuple[tuple[str, Any, str], ...] = (
 )
 """Colour, dashes and marker of lines: any one of the three tells them apart."""
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     # Letters as outlines and names from a fixed salt: the same picture is the same file everywhere.
     "svg.fonttype": "path",
     "svg.hashsalt": "zveil",
@@ -54,7 +54,7 @@ def require_matplotlib(name: str) -> None:
     # Its words about fonts and folders are not for those who ask for a picture.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        import matplotlib  # noqa: F401, ICN001
+        import matplotlib  # noqa: F401
     except ImportError:
         raise ValueError(
             f"{name}: the pictures need Matplotlib; install it with: pip install 'zveil[report]'"

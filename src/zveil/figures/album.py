@@ -59,6 +59,8 @@ def write(
     for each in formats:
         if each not in FORMATS:
             raise ValueError(f"format: expected some of {', '.join(FORMATS)}, got {each!r}")
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise ValueError(f"DIR: expected a folder, and {folder} is a file")
     detail = QUICK if quick else FULL
     if streams is not None:
         detail = dataclasses.replace(detail, streams=whole(streams, "streams", 0, 1_000))

@@ -13,7 +13,7 @@ class Panel:
 
     title: str
     source: Source
-    count: Count
+    among: Count
 
 
 _PY = (Panel("", "model", "all"),)
@@ -56,7 +56,9 @@ class Figure:
     x_label: str
     by: Literal["k", "z"]
     fixed: str
-    y_label: str = "p_k: probability that a user shares the\nreleased set with at least k − 1 others"
+    y_label: str = (
+        "$p_k$: probability that a user shares\nthe released set with k - 1 others or more"
+    )
     is_log_x: bool = False
     is_log_y: bool = False
     y_range: tuple[float, float] = (-0.03, 1.04)
@@ -75,8 +77,8 @@ class Figure:
         return int(found)
 
 
-_PY_LABEL = "p^Y: probability that a user has\nthe attribute released in a window"
-_P2_LABEL = "p_2: probability that a user shares\nthe released set with at least one other"
+_PY_LABEL = "$p^Y$: probability that a user has\nthe attribute released in a window"
+_P2_LABEL = "$p_2$: probability that a user shares\nthe released set with at least one other"
 _LAW = "rate 0.05/rank per user and window"
 
 FIGURES = (
@@ -154,7 +156,7 @@ FIGURES = (
         by="z",
         fixed="9,670 users, windows of 1 hour; made up from the published figures of an ISP's day, "
         "no real data",
-        y_label="p^Y: probability that a user has\nthe site released in an hour",
+        y_label="$p^Y$: probability that a user has\nthe site released in an hour",
         is_log_x=True,
         is_log_y=True,
         y_range=(2e-6, 0.7),

@@ -195,9 +195,7 @@ def _estimated(day: Scenario) -> Population:
     events = Events.joined(list(day.columns()))
     end = day.start * 1000 + HORIZON * day.window_ms
     first = events.at(slice(0, int(np.searchsorted(events.time_ms, end))))
-    return from_columns(
-        first.time_ms, first.user, first.rank, window=day.window, time_unit="ms"
-    )
+    return from_columns(first.time_ms, first.user, first.rank, window=day.window, time_unit="ms")
 
 
 def _at(found: np.ndarray[tuple[int], np.dtype[np.float64]], place: int) -> float:
@@ -214,7 +212,7 @@ def _curve(
         yield base._replace(k=k, value=paper(population, z, k, horizon))
         found = averaged(population, z, k, horizon, error=_ERROR)
         yield base._replace(k=k, source="averaged", value=found.everyone)
-        yield base._replace(k=k, source="averaged", count="visible", value=found.visible)
+        yield base._replace(k=k, source="averaged", among="visible", value=found.visible)
 
 
 def _points(
@@ -228,12 +226,12 @@ def _points(
 ) -> Rows:
     """Measure p_k behind the gate, at places (attributes, horizon)."""
     return _means(
-        Row(figure, who, "p_k", "measured", count, scenario.users, attributes, horizon, z, part, k)
+        Row(figure, who, "p_k", "measured", among, scenario.users, attributes, horizon, z, part, k)
         for scenario in streams
         for z, released in releases(scenario, zs, watch)
         for attributes, horizon in places
         for k, found in released.p_k(horizon, attributes, ks).items()
-        for count, part in found.items()
+        for among, part in found.items()
     )
 
 
@@ -241,7 +239,7 @@ def _means(single: Iterable[Row]) -> Rows:
     """Put what several streams showed for the same thing into one row."""
 
     def place(row: Row) -> tuple[object, ...]:
-        return (row.z, row.attributes, row.horizon, row.k or 0, row.rank or 0, row.count)
+        return (row.z, row.attributes, row.horizon, row.k or 0, row.rank or 0, row.among)
 
     for _, group in groupby(sorted(single, key=place), key=place):
         rows = list(group)

@@ -73,7 +73,7 @@ FULL = Detail(
     measured_horizons=(1, 2, 4, 8, 12, 16, 22, 30, 37, 45, 60),
     measured_long_horizons=(1, 3, 10, 24, 45, 70, 100, 150, 200, 300, 400),
     measured_day_zs=(100, 200, 250, 300, 350, 380, 450, 550, 700),
-    rank_windows=120,
+    rank_windows=240,
 )
 
 QUICK = Detail(

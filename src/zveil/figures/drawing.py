@@ -14,9 +14,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-_PANEL_WIDE, _HIGH = 3.55, 3.75
-_ALONE_WIDE = 6.6
+# In inches: the picture is laid out by hand, so that title, legend and note never meet.
+_PANEL_WIDE, _PANEL_HIGH = 3.25, 2.45
+_ALONE_WIDE, _ALONE_HIGH = 5.6, 3.0
+_LEFT, _RIGHT, _BOTTOM, _TOP, _BETWEEN = 0.85, 0.2, 1.2, 0.62, 0.16
+_AXIS_ABOVE = 0.42
+_LEGEND_AT, _NOTE_AT = 0.42, 0.09
 _DPI = 110
+_MARKER = 4.2
 
 
 def draw(figure: Figure, rows: Sequence[Row], paths: Sequence[Path]) -> None:
@@ -30,8 +35,15 @@ def draw(figure: Figure, rows: Sequence[Row], paths: Sequence[Path]) -> None:
 
     with mpl.rc_context(STYLE):
         count = len(figure.panels)
-        wide = _ALONE_WIDE if count == 1 else _PANEL_WIDE * count
-        drawing = Drawing(figsize=(wide, _HIGH), layout="constrained")
+        one_wide, one_high = (_PANEL_WIDE, _PANEL_HIGH) if count > 1 else (_ALONE_WIDE, _ALONE_HIGH)
+        top = _TOP + (_AXIS_ABOVE if figure.z_per_users is not None else 0.0)
+        wide = _LEFT + count * one_wide + (count - 1) * _BETWEEN + _RIGHT
+        high = _BOTTOM + one_high + top
+        drawing = Drawing(figsize=(wide, high))
+        drawing.subplots_adjust(
+            left=_LEFT / wide, right=1 - _RIGHT / wide, bottom=_BOTTOM / high, top=1 - top / high,
+            wspace=_BETWEEN / one_wide,
+        )  # fmt: skip
         FigureCanvasAgg(drawing)
         _fill(drawing, figure, rows)
         for path in paths:
@@ -43,29 +55,32 @@ def _fill(drawing: Drawing, figure: Figure, rows: Sequence[Row]) -> None:
     for axes, panel in zip(all_axes, figure.panels, strict=True):
         _panel(axes, figure, panel, rows)
     all_axes[0].set_ylabel(figure.y_label)
-    drawing.suptitle(figure.title, fontsize=11, fontweight="bold")
+    wide, high = drawing.get_size_inches()
+    drawing.text(0.5, 1 - 0.1 / high, figure.title, fontsize=11, fontweight="bold", ha="center",
+                 va="top")  # fmt: skip
     measured = [row for row in rows if row.source == "measured"]
     handles, labels = _legend(figure, rows, measured)
-    drawing.legend(handles, labels, loc="outside lower center", ncols=len(handles), frameon=False,
-                   handlelength=3.2, columnspacing=1.6)  # fmt: skip
-    drawing.supxlabel(_note(figure, measured), fontsize=7.2, color="#4b525a")
+    drawing.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, _LEGEND_AT / high),
+                   ncols=len(handles), frameon=False, handlelength=3.2,
+                   columnspacing=1.6 if wide > 8 else 1.2)  # fmt: skip
+    drawing.text(0.5, _NOTE_AT / high, _note(figure, measured), fontsize=7,
+                 color="#4b525a", ha="center", va="bottom", linespacing=1.35)  # fmt: skip
 
 
 def _panel(axes: Axes, figure: Figure, panel: Panel, rows: Sequence[Row]) -> None:
     """Draw the curves of one source, and over them what was measured."""
     for place, value in enumerate(_values(figure, rows)):
         color, dashes, marker = LINES[place]
-        mine = [row for row in rows if figure.by_of(row) == value and row.count == panel.count]
-        curve = sorted(
-            (figure.x_of(row), row.value) for row in mine if row.source == panel.source
-        )
+        mine = [row for row in rows if figure.by_of(row) == value and row.among == panel.among]
+        curve = sorted((figure.x_of(row), row.value) for row in mine if row.source == panel.source)
         axes.plot(*zip(*curve, strict=True), color=color, linestyle=dashes, linewidth=1.5,
                   zorder=2)  # fmt: skip
         for is_flat in (False, True):
             points = [
                 row
                 for row in mine
-                if row.source == "measured" and (row.population == FLAT_DAY) == is_flat
+                if row.source == "measured"
+                and (row.population == FLAT_DAY) == is_flat
                 # On a logarithmic axis there is no place for nothing.
                 and (row.value > 0 or not figure.is_log_y)
             ]
@@ -85,7 +100,7 @@ def _points(
     down = [row.value - (row.low or 0.0) for row in points]
     up = [(row.high or 0.0) - row.value for row in points]
     axes.errorbar(xs, ys, yerr=[down, up], linestyle="none", marker=marker, color=color,
-                  markersize=4.2, markerfacecolor="white" if is_flat else color,
+                  markersize=_MARKER, markerfacecolor="white" if is_flat else color,
                   markeredgewidth=0.9, capsize=2, elinewidth=0.9, zorder=3)  # fmt: skip
 
 
@@ -106,9 +121,8 @@ def _scales(axes: Axes, figure: Figure) -> None:
     axes.set_axisbelow(True)
     if figure.z_per_users is not None:
         per = figure.z_per_users
-        above = axes.secondary_xaxis(
-            "top", functions=(lambda users: users / per, lambda z: z * per)
-        )
+        both: Any = (lambda users: users / per, lambda z: z * per)
+        above = axes.secondary_xaxis("top", functions=both)
         above.set_xlabel("z, in proportion to U")
 
 
@@ -123,16 +137,17 @@ def _legend(
         color, dashes, marker = LINES[place]
         handles.append(
             Line2D([], [], color=color, linestyle=dashes, linewidth=1.5, marker=marker,
-                   markersize=4.2)
+                   markersize=_MARKER)
         )  # fmt: skip
         labels.append(f"{figure.by} = {value}")
     if measured:
-        empty: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": INK, "markersize": 4.2}
-        handles.append(Line2D([], [], **empty))
+        dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": INK}
+        dot["markersize"] = _MARKER
+        handles.append(Line2D([], [], **dot))
         labels.append("points: measured")
         if any(row.population == FLAT_DAY for row in measured):
             labels[-1] += ", with day and night"
-            handles.append(Line2D([], [], markerfacecolor="white", **empty))
+            handles.append(Line2D([], [], markerfacecolor="white", **dot))
             labels.append("measured, the same at all hours")
     return handles, labels
 
@@ -146,11 +161,11 @@ def _note(figure: Figure, measured: Sequence[Row]) -> str:
     words = figure.fixed
     if measured:
         count = measured[0].streams or 1
+        how = "through the gate, after one window of warm-up"
         mean = (
-            f"mean of {count} simulated streams through the gate after one window of warm-up, "
-            "bars from the smallest to the largest"
+            f"mean of {count} simulated streams {how}; bars: smallest and largest"
             if count > 1
-            else "one simulated stream through the gate after one window of warm-up"
+            else f"one simulated stream {how}"
         )
         words += f"\nPoints: {mean}"
     return words

@@ -53,8 +53,11 @@ class Releases:
         after = window >= 0
         # One number for each, so that sorting and telling apart is done on numbers.
         keys = user[after].astype(np.int64) * (scenario.attributes + 1) + rank[after]
-        keys = np.unique(keys * scenario.windows + window[after])
-        keys, found = np.divmod(keys, scenario.windows)
+        keys = keys * scenario.windows + window[after]
+        keys.sort()
+        is_new = np.ones(len(keys), np.bool_)
+        is_new[1:] = keys[1:] != keys[:-1]
+        keys, found = np.divmod(keys[is_new], scenario.windows)
         return cls(
             scenario.users, scenario.windows - 1, *np.divmod(keys, scenario.attributes + 1), found
         )
@@ -63,7 +66,9 @@ class Releases:
         """Give the share of users and windows with each rank released, from rank 0 (nothing)."""
         return np.bincount(self.rank) / (self.users * self.windows)
 
-    def p_k(self, horizon: int, attributes: int, ks: Sequence[int]) -> dict[int, dict[Count, float]]:
+    def p_k(
+        self, horizon: int, attributes: int, ks: Sequence[int]
+    ) -> dict[int, dict[Count, float]]:
         """Give the shares of users who have the same set released as at least k - 1 others.
 
         Parameters

@@ -23,8 +23,8 @@ class Row(NamedTuple):
     """Who the users are; says so where they stand in for real ones."""
     quantity: Literal["p_y", "p_k"]
     source: Source
-    count: Count
-    """Among whom: all users, or the visible ones."""
+    among: Count
+    """All users, or the visible ones."""
     users: int
     attributes: int
     horizon: int
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 
 COLUMNS = (
-    "figure", "population", "quantity", "source", "count", "users", "attributes", "horizon", "z",
+    "figure", "population", "quantity", "source", "among", "users", "attributes", "horizon", "z",
     "k", "rank", "value", "low", "high", "streams",
 )  # fmt: skip
 
