@@ -71,6 +71,10 @@ class Figure:
         found = getattr(row, self.x)
         return int(found)
 
+    def is_on_curve(self, row: Row) -> bool:
+        """Tell whether a row is of the curve: a z that had to be rounded would make a kink."""
+        return self.z_per_users is None or row.users % self.z_per_users == 0
+
     def by_of(self, row: Row) -> int:
         """Give which line a row is of."""
         found = getattr(row, self.by)
@@ -128,7 +132,7 @@ FIGURES = (
         x="users",
         x_label="U: users",
         by="k",
-        fixed=f"5,000 attributes, N = 24 windows, z = U / 2,500 rounded, {_LAW}",
+        fixed=f"5,000 attributes, N = 24 windows, z = U / 2,500, {_LAW}",
         z_per_users=2_500,
     ),
     Figure(

@@ -148,12 +148,13 @@ def day_rank(work: Work) -> Rows:
         for each in work.detail.day_ranks:
             if each <= attributes:
                 yield base._replace(z=z, rank=each, value=float(found[each - 1]))
-    base = base._replace(source="measured", horizon=HORIZON)
-    yield from _means(
-        row
-        for scenario in work.streams(_day)
-        for row in _ranked(base._replace(attributes=scenario.attributes), scenario, work)
-    )
+    for name, day in DAYS:
+        base = base._replace(source="measured", population=name, horizon=HORIZON)
+        yield from _means(
+            row
+            for scenario in work.streams(day)
+            for row in _ranked(base._replace(attributes=scenario.attributes), scenario, work)
+        )
 
 
 def _ranked(base: Row, scenario: Scenario, work: Work) -> Rows:
@@ -174,8 +175,7 @@ def day_z(work: Work) -> Rows:
     population = _estimated(_day(work.seed))
     for z in sorted(work.detail.day_zs):
         yield from _curve("day-z", DAY, population, z, KS, HORIZON)
-    days: tuple[tuple[str, Callable[[int], Scenario]], ...] = ((DAY, _day), (FLAT_DAY, _flat_day))
-    for name, day in days:
+    for name, day in DAYS:
         streams, zs = work.streams(day), work.detail.measured_day_zs
         places = [(isp_day().attributes, HORIZON)]
         yield from _points("day-z", name, streams, zs, KS, places, work.watch)
@@ -188,6 +188,9 @@ def _day(seed: int) -> Scenario:
 
 def _flat_day(seed: int) -> Scenario:
     return isp_day(windows=HORIZON + 1, seed=seed - 1 + isp_day().seed, diurnal=0.0)
+
+
+DAYS: tuple[tuple[str, Callable[[int], Scenario]], ...] = ((DAY, _day), (FLAT_DAY, _flat_day))
 
 
 def _estimated(day: Scenario) -> Population:

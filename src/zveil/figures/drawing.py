@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # In inches: the picture is laid out by hand, so that title, legend and note never meet.
 _PANEL_WIDE, _PANEL_HIGH = 3.25, 2.45
 _ALONE_WIDE, _ALONE_HIGH = 5.6, 3.0
-_LEFT, _RIGHT, _BOTTOM, _TOP, _BETWEEN = 0.85, 0.2, 1.2, 0.62, 0.16
-_AXIS_ABOVE = 0.42
+_LEFT, _RIGHT, _BOTTOM, _TOP, _BETWEEN = 0.85, 0.2, 1.15, 0.4, 0.18
+_PANEL_TITLE, _AXIS_ABOVE = 0.22, 0.42
 _LEGEND_AT, _NOTE_AT = 0.42, 0.09
 _DPI = 110
 _MARKER = 4.2
@@ -36,7 +36,8 @@ def draw(figure: Figure, rows: Sequence[Row], paths: Sequence[Path]) -> None:
     with mpl.rc_context(STYLE):
         count = len(figure.panels)
         one_wide, one_high = (_PANEL_WIDE, _PANEL_HIGH) if count > 1 else (_ALONE_WIDE, _ALONE_HIGH)
-        top = _TOP + (_AXIS_ABOVE if figure.z_per_users is not None else 0.0)
+        top = _TOP + (_PANEL_TITLE if count > 1 else 0.0)
+        top += _AXIS_ABOVE if figure.z_per_users is not None else 0.0
         wide = _LEFT + count * one_wide + (count - 1) * _BETWEEN + _RIGHT
         high = _BOTTOM + one_high + top
         drawing = Drawing(figsize=(wide, high))
@@ -72,7 +73,11 @@ def _panel(axes: Axes, figure: Figure, panel: Panel, rows: Sequence[Row]) -> Non
     for place, value in enumerate(_values(figure, rows)):
         color, dashes, marker = LINES[place]
         mine = [row for row in rows if figure.by_of(row) == value and row.among == panel.among]
-        curve = sorted((figure.x_of(row), row.value) for row in mine if row.source == panel.source)
+        curve = sorted(
+            (figure.x_of(row), row.value)
+            for row in mine
+            if row.source == panel.source and figure.is_on_curve(row)
+        )
         axes.plot(*zip(*curve, strict=True), color=color, linestyle=dashes, linewidth=1.5,
                   zorder=2)  # fmt: skip
         for is_flat in (False, True):
@@ -117,13 +122,15 @@ def _scales(axes: Axes, figure: Figure) -> None:
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(thousands)
+    if figure.x == "users":
+        axes.set_xticks(range(25_000, 100_001, 25_000))
     axes.grid(color=GRID, linewidth=0.5)
     axes.set_axisbelow(True)
     if figure.z_per_users is not None:
         per = figure.z_per_users
         both: Any = (lambda users: users / per, lambda z: z * per)
         above = axes.secondary_xaxis("top", functions=both)
-        above.set_xlabel("z, in proportion to U")
+        above.set_xlabel(f"z = U / {per:,}")
 
 
 def _legend(
@@ -144,11 +151,11 @@ def _legend(
         dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": INK}
         dot["markersize"] = _MARKER
         handles.append(Line2D([], [], **dot))
-        labels.append("points: measured")
+        labels.append("measured at the gate")
         if any(row.population == FLAT_DAY for row in measured):
             labels[-1] += ", with day and night"
             handles.append(Line2D([], [], markerfacecolor="white", **dot))
-            labels.append("measured, the same at all hours")
+            labels.append("measured, without day and night")
     return handles, labels
 
 
