@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -140,7 +141,7 @@ def _by_horizon(
 
 def day_rank(work: Work) -> Rows:
     """p^Y by rank on the synthetic day."""
-    population = _estimated(_day(work.seed))
+    population = _estimated(work.seed)
     users, attributes = population.users, population.attributes
     base = Row("day-rank", DAY, "p_y", "model", "all", users, attributes, 1, Z, 0.0)
     for z in DAY_RANK_ZS:
@@ -172,29 +173,36 @@ def _ranked(base: Row, scenario: Scenario, work: Work) -> Rows:
 
 def day_z(work: Work) -> Rows:
     """p_k by z on the synthetic day, for several k."""
-    population = _estimated(_day(work.seed))
+    population = _estimated(work.seed)
     for z in sorted(work.detail.day_zs):
         yield from _curve("day-z", DAY, population, z, KS, HORIZON)
     for name, day in DAYS:
         streams, zs = work.streams(day), work.detail.measured_day_zs
-        places = [(isp_day().attributes, HORIZON)]
+        places = [(_preset().attributes, HORIZON)]
         yield from _points("day-z", name, streams, zs, KS, places, work.watch)
 
 
-def _day(seed: int) -> Scenario:
+@cache
+def _preset() -> Scenario:
+    return isp_day()
+
+
+def _day(seed: int, **changes: Any) -> Scenario:
     """Give the preset's day, and an hour more: hours 1 to 24 are a day, behind one to warm up."""
-    return isp_day(windows=HORIZON + 1, seed=seed - 1 + isp_day().seed)
+    return isp_day(windows=HORIZON + 1, seed=seed - 1 + _preset().seed, **changes)
 
 
 def _flat_day(seed: int) -> Scenario:
-    return isp_day(windows=HORIZON + 1, seed=seed - 1 + isp_day().seed, diurnal=0.0)
+    return _day(seed, diurnal=0.0)
 
 
 DAYS: tuple[tuple[str, Callable[[int], Scenario]], ...] = ((DAY, _day), (FLAT_DAY, _flat_day))
 
 
-def _estimated(day: Scenario) -> Population:
+@cache
+def _estimated(seed: int) -> Population:
     """Estimate p^X from the first 24 hours, as the paper did from its day."""
+    day = _day(seed)
     events = Events.joined(list(day.columns()))
     end = day.start * 1000 + HORIZON * day.window_ms
     first = events.at(slice(0, int(np.searchsorted(events.time_ms, end))))
