@@ -96,8 +96,8 @@ def test_mistakes_are_named(tmp_path: Path, arguments: list[str], words: str) ->
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
-    done = figures(tmp_path / "file", *QUICK, "--format", "csv")
-    assert done.returncode == 2
+    done = CliRunner().invoke(main, ["figures", str(tmp_path / "file"), "--format", "csv"])
+    assert done.exit_code == 2
     assert "expected a folder" in done.stderr
     below = CliRunner().invoke(
         main, ["figures", str(tmp_path / "file" / "below"), *QUICK, "--format", "csv"]

@@ -59,20 +59,20 @@ def spaced(last: int, count: int, *also: int) -> tuple[int, ...]:
 FULL = Detail(
     streams=5,
     ranks=spaced(5_000, 80, 300),
-    attributes=spaced(5_000, 60, 10, 100, 200, 500),
+    attributes=spaced(5_000, 60, 3, 10, 30, 100, 200, 500, 1_500),
     zs=(*range(1, 60), *range(60, 245, 5)),
     users=(*range(2_500, 102_500, 2_500), 22_000),
     horizons=tuple(range(1, 61)),
     long_horizons=(*range(1, 30), *range(30, 100, 5), *range(100, 410, 10)),
     day_ranks=spaced(27_000, 120, 200),
-    day_zs=(*range(10, 710, 10), 1),
+    day_zs=(1, *range(10, 500, 10), *range(500, 1_025, 25)),
     measured_ranks=(1, 2, 4, 8, 16, 30, 50, 80, 120, 160, 200, 250, 300, 500, 1_000, 2_000, 5_000),
     measured_attributes=(1, 3, 10, 30, 100, 200, 500, 1_500, 5_000),
     measured_zs=(1, 5, 10, 20, 35, 60, 80, 100, 120, 160, 200, 240),
     measured_users=(5_000, 10_000, 22_000, 35_000, 50_000, 75_000, 100_000),
     measured_horizons=(1, 2, 4, 8, 12, 16, 22, 30, 37, 45, 60),
     measured_long_horizons=(1, 3, 10, 24, 45, 70, 100, 150, 200, 300, 400),
-    measured_day_zs=(100, 200, 250, 300, 350, 380, 450, 550, 700),
+    measured_day_zs=(100, 200, 250, 300, 350, 380, 450, 550, 700, 850, 1_000),
     rank_windows=240,
 )
 

@@ -13,13 +13,15 @@ from zveil.style import GRID, INK, LINES, STYLE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
+    from matplotlib.lines import Line2D
 
 # In inches: the picture is laid out by hand, so that title, legend and note never meet.
 _PANEL_WIDE, _PANEL_HIGH = 3.25, 2.45
 _ALONE_WIDE, _ALONE_HIGH = 5.6, 3.0
-_LEFT, _RIGHT, _BOTTOM, _TOP, _BETWEEN = 0.85, 0.2, 1.15, 0.4, 0.18
+_LEFT, _RIGHT, _BOTTOM, _TOP, _BETWEEN = 0.85, 0.2, 1.2, 0.4, 0.18
 _PANEL_TITLE, _AXIS_ABOVE = 0.22, 0.42
-_LEGEND_AT, _NOTE_AT = 0.42, 0.09
+_LEGEND_AT, _LEGEND_ROW, _NOTE_AT = 0.42, 0.22, 0.09
+_WIDE = 8.0
 _DPI = 110
 _MARKER = 4.2
 
@@ -39,10 +41,11 @@ def draw(figure: Figure, rows: Sequence[Row], paths: Sequence[Path]) -> None:
         top = _TOP + (_PANEL_TITLE if count > 1 else 0.0)
         top += _AXIS_ABOVE if figure.z_per_users is not None else 0.0
         wide = _LEFT + count * one_wide + (count - 1) * _BETWEEN + _RIGHT
-        high = _BOTTOM + one_high + top
+        bottom = _BOTTOM + (_LEGEND_ROW if count == 1 else 0.0)
+        high = bottom + one_high + top
         drawing = Drawing(figsize=(wide, high))
         drawing.subplots_adjust(
-            left=_LEFT / wide, right=1 - _RIGHT / wide, bottom=_BOTTOM / high, top=1 - top / high,
+            left=_LEFT / wide, right=1 - _RIGHT / wide, bottom=bottom / high, top=1 - top / high,
             wspace=_BETWEEN / one_wide,
         )  # fmt: skip
         FigureCanvasAgg(drawing)
@@ -60,10 +63,13 @@ def _fill(drawing: Drawing, figure: Figure, rows: Sequence[Row]) -> None:
     drawing.text(0.5, 1 - 0.1 / high, figure.title, fontsize=11, fontweight="bold", ha="center",
                  va="top")  # fmt: skip
     measured = [row for row in rows if row.source == "measured"]
-    handles, labels = _legend(figure, rows, measured)
-    drawing.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, _LEGEND_AT / high),
-                   ncols=len(handles), frameon=False, handlelength=3.2,
-                   columnspacing=1.6 if wide > 8 else 1.2)  # fmt: skip
+    lines, points = _legend_lines(figure, rows), _legend_points(measured)
+    # Side by side where there is room, else one above the other.
+    entries = [lines + points] if wide > _WIDE or len(points) < 2 else [points, lines]
+    for row, handles in enumerate(entries):
+        at = (0.5, (_LEGEND_AT + row * _LEGEND_ROW) / high)
+        drawing.legend(handles=handles, loc="lower center", bbox_to_anchor=at, ncols=len(handles),
+                       frameon=False, handlelength=3.2, columnspacing=1.4)  # fmt: skip
     drawing.text(0.5, _NOTE_AT / high, _note(figure, measured), fontsize=7,
                  color="#4b525a", ha="center", va="bottom", linespacing=1.35)  # fmt: skip
 
@@ -133,30 +139,29 @@ def _scales(axes: Axes, figure: Figure) -> None:
         above.set_xlabel(f"z = U / {per:,}")
 
 
-def _legend(
-    figure: Figure, rows: Sequence[Row], measured: Sequence[Row]
-) -> tuple[list[Any], list[str]]:
+def _legend_lines(figure: Figure, rows: Sequence[Row]) -> list[Line2D]:
     from matplotlib.lines import Line2D
 
-    handles: list[Any] = []
-    labels = []
-    for place, value in enumerate(_values(figure, rows)):
-        color, dashes, marker = LINES[place]
-        handles.append(
-            Line2D([], [], color=color, linestyle=dashes, linewidth=1.5, marker=marker,
-                   markersize=_MARKER)
-        )  # fmt: skip
-        labels.append(f"{figure.by} = {value}")
-    if measured:
-        dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": INK}
-        dot["markersize"] = _MARKER
-        handles.append(Line2D([], [], **dot))
-        labels.append("measured at the gate")
-        if any(row.population == FLAT_DAY for row in measured):
-            labels[-1] += ", with day and night"
-            handles.append(Line2D([], [], markerfacecolor="white", **dot))
-            labels.append("measured, without day and night")
-    return handles, labels
+    return [
+        Line2D([], [], color=color, linestyle=dashes, linewidth=1.5, marker=marker,
+               markersize=_MARKER, label=f"{figure.by} = {value}")
+        for value, (color, dashes, marker) in zip(_values(figure, rows), LINES, strict=False)
+    ]  # fmt: skip
+
+
+def _legend_points(measured: Sequence[Row]) -> list[Line2D]:
+    from matplotlib.lines import Line2D
+
+    if not measured:
+        return []
+    has_flat = any(row.population == FLAT_DAY for row in measured)
+    words = [("measured at the gate" + (", with day and night" if has_flat else ""), INK)]
+    words += [("measured, without day and night", "white")] if has_flat else []
+    return [
+        Line2D([], [], linestyle="none", marker="o", color=INK, markersize=_MARKER,
+               markerfacecolor=fill, label=label)
+        for label, fill in words
+    ]  # fmt: skip
 
 
 def _values(figure: Figure, rows: Sequence[Row]) -> list[int]:
