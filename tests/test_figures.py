@@ -215,6 +215,9 @@ def test_the_catalogue_is_whole() -> None:
 
 def test_what_is_measured_has_its_place_on_a_curve() -> None:
     for detail in (FULL, QUICK):
+        assert set(detail.measured_ranks) <= set(detail.ranks) & set(detail.day_ranks)
+        assert set(detail.measured_attributes) <= set(detail.attributes)
+        assert set(detail.measured_users) <= set(detail.users)
         assert set(detail.measured_zs) <= set(detail.zs)
         assert set(detail.measured_horizons) <= set(detail.horizons)
         assert set(detail.measured_long_horizons) <= set(detail.long_horizons)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from zveil.cli.progress import Watch
+from zveil.cli.inputs import FAILED, USAGE, Watch
 from zveil.style import require_matplotlib
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+INTERRUPTED = 130
 NAMES = (
     "rank", "a-by-k", "a-by-z", "z-by-k", "u-by-k", "n-by-k", "n-by-z", "day-rank", "day-z",
 )  # fmt: skip

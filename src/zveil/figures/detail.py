@@ -56,18 +56,22 @@ def spaced(last: int, count: int, *also: int) -> tuple[int, ...]:
     return tuple(sorted({*found, *also}))
 
 
+# Where the gate is measured there is also a point of the curve.
+_RANKS = (1, 2, 4, 8, 16, 30, 50, 80, 120, 160, 200, 250, 300, 500, 1_000, 2_000, 5_000)
+_ATTRIBUTES = (1, 3, 10, 30, 100, 200, 500, 1_500, 5_000)
+
 FULL = Detail(
     streams=5,
-    ranks=spaced(5_000, 80, 300),
-    attributes=spaced(5_000, 60, 3, 10, 30, 100, 200, 500, 1_500),
+    ranks=spaced(5_000, 60, *_RANKS),
+    attributes=spaced(5_000, 60, *_ATTRIBUTES),
     zs=(*range(1, 60), *range(60, 245, 5)),
     users=(*range(2_500, 102_500, 2_500), 22_000),
     horizons=tuple(range(1, 61)),
     long_horizons=(*range(1, 30), *range(30, 100, 5), *range(100, 410, 10)),
-    day_ranks=spaced(27_000, 120, 200),
+    day_ranks=spaced(27_000, 90, *_RANKS),
     day_zs=(1, *range(10, 500, 10), *range(500, 1_025, 25)),
-    measured_ranks=(1, 2, 4, 8, 16, 30, 50, 80, 120, 160, 200, 250, 300, 500, 1_000, 2_000, 5_000),
-    measured_attributes=(1, 3, 10, 30, 100, 200, 500, 1_500, 5_000),
+    measured_ranks=_RANKS,
+    measured_attributes=_ATTRIBUTES,
     measured_zs=(1, 5, 10, 20, 35, 60, 80, 100, 120, 160, 200, 240),
     measured_users=(5_000, 10_000, 22_000, 35_000, 50_000, 75_000, 100_000),
     measured_horizons=(1, 2, 4, 8, 12, 16, 22, 30, 37, 45, 60),
@@ -78,13 +82,13 @@ FULL = Detail(
 
 QUICK = Detail(
     streams=1,
-    ranks=spaced(5_000, 15, 300),
-    attributes=spaced(5_000, 9, 100),
+    ranks=spaced(5_000, 15, 10, 100, 300),
+    attributes=spaced(5_000, 9, 10, 100),
     zs=(1, 5, 10, 20, 35, 60, 120, 200),
     users=(2_500, 22_000, 50_000, 100_000),
     horizons=(1, 4, 10, 22, 45),
     long_horizons=(1, 3, 10, 24, 70, 150, 400),
-    day_ranks=spaced(27_000, 15, 200),
+    day_ranks=spaced(27_000, 15, 10, 100, 200, 300),
     day_zs=(1, 100, 200, 300, 350, 380, 500),
     measured_ranks=(1, 10, 100, 300),
     measured_attributes=(10, 5_000),

@@ -41,7 +41,7 @@ def draw(figure: Figure, rows: Sequence[Row], paths: Sequence[Path]) -> None:
         top = _TOP + (_PANEL_TITLE if count > 1 else 0.0)
         top += _AXIS_ABOVE if figure.z_per_users is not None else 0.0
         wide = _LEFT + count * one_wide + (count - 1) * _BETWEEN + _RIGHT
-        bottom = _BOTTOM + (_LEGEND_ROW if count == 1 else 0.0)
+        bottom = _BOTTOM + (_LEGEND_ROW if count == 1 and figure.is_synthetic else 0.0)
         high = bottom + one_high + top
         drawing = Drawing(figsize=(wide, high))
         drawing.subplots_adjust(
