@@ -16,34 +16,16 @@ from zveil.audit.measure import Rotation
 from zveil.audit.tables import group, percent
 from zveil.audit.unicity import Unicity
 from zveil.audit.utility import Course
+from zveil.style import FILLS, GRID, INK, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDE, _HIGH = 7.2, 2.9
 _MOST_MARKERS = 100
-_INK = "#1b1f24"
-# Dark to light, so that they differ in grey too; the hatches tell them apart where they do not.
-_FILLS = ("#1f3a5f", "#3f6c9b", "#7fa6c9", "#bcd3e6", "#dde9f3", "#ffffff")
+# Hatches tell the fills apart where grey does not.
 _HATCHES = ("", "//", "..", "\\\\", "xx", "")
-_LINES = ((2, "o", "-", _FILLS[0]), (5, "s", "--", _FILLS[1]), (10, "^", ":", "#57606a"))
-_STYLE: Any = {
-    "svg.fonttype": "path",
-    "svg.hashsalt": "zveil",
-    "font.family": "DejaVu Sans",
-    "font.size": 8.5,
-    "hatch.linewidth": 0.6,
-    "axes.edgecolor": _INK,
-    "legend.framealpha": 1,
-    "legend.edgecolor": "white",
-    "legend.facecolor": "white",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-}
+_LINES = ((2, "o", "-", FILLS[0]), (5, "s", "--", FILLS[1]), (10, "^", ":", "#57606a"))
 
 
 def crowds_picture(found: Sequence[Crowds]) -> str:
@@ -54,8 +36,8 @@ def crowds_picture(found: Sequence[Crowds]) -> str:
         for place, k in enumerate(KS):
             at = np.arange(len(found)) + (place - (len(KS) - 1) / 2) * width
             shares = [each.shares[k] or 0.0 for each in found]
-            axes.bar(at, shares, width * 0.92, color=_FILLS[place], hatch=_HATCHES[place],
-                     edgecolor=_INK, linewidth=0.6, label=f"k ≥ {k}")  # fmt: skip
+            axes.bar(at, shares, width * 0.92, color=FILLS[place], hatch=_HATCHES[place],
+                     edgecolor=INK, linewidth=0.6, label=f"k ≥ {k}")  # fmt: skip
             for x, part in zip(at.tolist(), shares, strict=True):
                 axes.text(x, part, percent(part), ha="center", va="bottom", fontsize=6)
         axes.set_xticks(range(len(found)), [_wrapped(each.resolution.knowledge) for each in found])
@@ -79,8 +61,8 @@ def groups_picture(found: Sequence[Crowds]) -> str:
         rows = np.arange(len(found))[::-1]
         for place, (low, high) in enumerate(GROUPS):
             parts = np.array([each.groups[place] / max(each.users, 1) for each in found])
-            axes.barh(rows, parts, 0.62, left=left, color=_FILLS[place], hatch=_HATCHES[place],
-                      edgecolor=_INK, linewidth=0.6, label=f"k = {group(low, high)}")  # fmt: skip
+            axes.barh(rows, parts, 0.62, left=left, color=FILLS[place], hatch=_HATCHES[place],
+                      edgecolor=INK, linewidth=0.6, label=f"k = {group(low, high)}")  # fmt: skip
             left += parts
         axes.set_yticks(rows, [each.resolution.knowledge for each in found])
         axes.set_xlim(0, 1)
@@ -104,7 +86,7 @@ def unicity_picture(found: Sequence[Unicity]) -> str:
             [y - low for y, (low, _) in zip(ys, ends, strict=True)],
             [high - y for y, (_, high) in zip(ys, ends, strict=True)],
         ]
-        axes.errorbar(xs, ys, yerr=np.maximum(errors, 0), color=_FILLS[0], marker="o",
+        axes.errorbar(xs, ys, yerr=np.maximum(errors, 0), color=FILLS[0], marker="o",
                       markersize=5, capsize=4, linewidth=1.4)  # fmt: skip
         for x, y in zip(xs, ys, strict=True):
             is_high = y > 0.85
@@ -125,11 +107,11 @@ def course_picture(course: Course) -> str:
     def draw(axes: Axes) -> None:
         days = [datetime.fromtimestamp(start / 1e9, UTC) for start in course.starts_ns.tolist()]
         width = course.step_ns / 86_400e9 * 0.9
-        options: dict[str, Any] = {"align": "edge", "edgecolor": _INK, "linewidth": 0.4}
-        axes.bar(days, course.released, width, color=_FILLS[0], label="released", **options)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"align": "edge", "edgecolor": INK, "linewidth": 0.4}
+        axes.bar(days, course.released, width, color=FILLS[0], label="released", **options)  # type: ignore[arg-type]
         if course.observed is not None:
             rest = np.maximum(course.observed - course.released, 0)
-            axes.bar(days, rest, width, bottom=course.released, color=_FILLS[4],  # type: ignore[arg-type]
+            axes.bar(days, rest, width, bottom=course.released, color=FILLS[4],  # type: ignore[arg-type]
                      hatch=_HATCHES[1], label="veiled", **options)  # fmt: skip
             axes.legend(frameon=False, loc="upper left", ncols=2)
         axes.set_ylabel("observations")
@@ -173,7 +155,7 @@ def picture(draw: Callable[[Axes], None], words: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(_WIDE, _HIGH), layout="constrained")
         FigureCanvasSVG(figure)
         draw(figure.add_subplot())
@@ -200,7 +182,7 @@ def _shares(axes: Axes, highest: float) -> None:
     """Set an axis of shares that begins at nothing and has room for words above."""
     axes.set_ylim(0, min(max(highest * 1.25, 0.02), 1.0) if highest < 0.8 else 1.06)
     axes.yaxis.set_major_formatter(_percents)
-    axes.grid(axis="y", color="#d0d7de", linewidth=0.5)
+    axes.grid(axis="y", color=GRID, linewidth=0.5)
     axes.set_axisbelow(True)
 
 

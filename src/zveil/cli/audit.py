@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from zveil.cli.inputs import (
 from zveil.durations import duration_ns
 from zveil.io import Format, Input, SourceError, find
 from zveil.policy import TimeFormat
+from zveil.style import require_matplotlib
 
 if TYPE_CHECKING:
     from zveil.audit import Audit, Options
@@ -165,14 +165,7 @@ def _check_report(report: str | None, inputs: Sequence[Input]) -> None:
     folder = os.path.dirname(report) or "."
     if not os.path.isdir(folder):
         raise ValueError(f"report: there is no directory {folder}")
-    # Its words about fonts and folders are not for those who ask for a page.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ValueError(
-            "report: the pictures need Matplotlib; install it with: pip install 'zveil[report]'"
-        ) from None
+    require_matplotlib("report")
 
 
 def _tell(found: Audit, *, as_json: bool, report: str | None, names: Sequence[str]) -> None:

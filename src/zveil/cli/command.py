@@ -11,6 +11,7 @@ from zveil import __version__
 from zveil.cli.audit import audit
 from zveil.cli.completion import completion
 from zveil.cli.demo import demo
+from zveil.cli.figures import figures
 from zveil.cli.key import key
 from zveil.cli.model import model
 from zveil.cli.plan import plan
@@ -59,5 +60,5 @@ def main() -> None:
     """
 
 
-for command in (run, plan, model, simulate, audit, demo, key, completion):
+for command in (run, plan, model, simulate, audit, figures, demo, key, completion):
     main.add_command(command)
