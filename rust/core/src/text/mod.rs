@@ -26,7 +26,7 @@ mod way;
 pub use cell::{Cell, Kind};
 pub use csv::{CsvScanner, CsvStep, quote_csv, unquote_csv};
 pub use json::{JsonScanner, quote_json, unescape_json};
-pub use plan::{Empty, Output, Plan, TextFormat, path};
+pub use plan::{Empty, Hierarchy, Output, Plan, TextFormat, path};
 pub use problem::Problem;
 pub use read::Trouble;
 pub use render::{TextColumn, Written};

@@ -11,16 +11,18 @@
 //! of its own), and written at the same time. The output is the same bytes either way.
 
 use super::header::{Header, columns_of};
-use super::plan::{Output, Plan, TextFormat};
+use super::plan::{Hierarchy, Output, Plan, TextFormat};
 use super::problem::Problem;
 use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
 use super::render::{Renderer, Written};
 use super::rows::{Field, Rows, Spot};
 use super::time::TimeFormat;
 use crate::batch::VEILED;
+use crate::column::Column;
 use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::ladder::Ladder;
 use crate::pseudonym::Pseudonyms;
 use crate::secret::Secret;
 
@@ -43,6 +45,8 @@ pub struct Tally {
     pub records: u64,
     /// Records that left, for each set of gates.
     pub leaving: Vec<u64>,
+    /// Values released at each level, coarsest first: for each gate; none for one without levels.
+    pub levels: Vec<Vec<u64>>,
     /// By [`Problem`].
     pub bad: [u64; Problem::ALL.len()],
 }
@@ -62,6 +66,8 @@ pub enum WayError {
 /// A stream of text on its way.
 pub struct Way {
     plan: Plan,
+    /// Columns of coarser labels.
+    coarser: usize,
     threads: usize,
     crew: Crew,
     /// Fields as they leave: the plan's, and for CSV what else is kept.
@@ -112,6 +118,9 @@ impl Way {
             stopped: false,
             tally: Tally::default(),
             troubles: Vec::new(),
+            coarser: ladders(&plan)
+                .map(|ladder| ladder.map_or(0, |ladder| ladder.levels() - 1))
+                .sum(),
             plan,
         };
         way.start_file();
@@ -275,7 +284,7 @@ impl Way {
         written: &mut [Written],
     ) -> Result<usize, WayError> {
         loop {
-            self.rows[0].clear(self.plan.attributes);
+            self.rows[0].clear(self.plan.attributes, self.coarser);
             let (at, until) = self.readers[0].read(block, part, &mut self.rows[0]);
             self.collect(1);
             self.decide(gates, block, 1)?;
@@ -300,7 +309,7 @@ impl Way {
         parts: &[Extent],
         written: &mut Vec<Written>,
     ) -> Result<usize, WayError> {
-        let attributes = self.plan.attributes;
+        let (attributes, coarser) = (self.plan.attributes, self.coarser);
         let time_format = self.time_format();
         let mut ends = vec![0; parts.len()];
         let tasks = self.readers.iter_mut().zip(&mut self.rows).zip(parts).zip(&mut ends);
@@ -310,7 +319,7 @@ impl Way {
                     reader.time_format = time_format;
                     Box::new(move || {
                         let mut own = std::mem::take(rows);
-                        own.clear(attributes);
+                        own.clear(attributes, coarser);
                         *end = reader.read(block, *part, &mut own).0;
                         *rows = own;
                     })
@@ -413,19 +422,36 @@ impl Way {
         let attributes: Vec<_> = (0..self.plan.attributes)
             .map(|number| field(block, rows, count, move |rows| &rows.attributes[number]))
             .collect();
+        let coarser: Vec<_> = (0..self.coarser)
+            .map(|number| field(block, rows, count, move |rows| &rows.coarser[number]))
+            .collect();
+        let levels = levels(&self.plan, &attributes, &coarser);
         self.decisions.resize_with(self.plan.attributes, Vec::new);
+        self.tally.levels.resize_with(gates.len(), Vec::new);
+        let mut tallies = self.tally.levels.chunks_mut(attributes.len().max(1)).rev();
         self.tally.leaving.resize(gates.len().div_ceil(attributes.len().max(1)), 0);
         // The first set comes last: its decisions are those that are written.
         let sets = gates.chunks_mut(attributes.len().max(1)).zip(&mut self.tally.leaving);
         let mut sets: Vec<_> = sets.collect();
         sets.reverse();
         for (gates, leaving) in sets {
-            for ((gate, attribute), decisions) in
-                gates.iter_mut().zip(&attributes).zip(&mut self.decisions)
+            let tallies = tallies.next().unwrap_or_default();
+            for (((gate, (levels, plain)), decisions), tally) in
+                gates.iter_mut().zip(&levels).zip(&mut self.decisions).zip(tallies)
             {
                 decisions.clear();
                 decisions.resize(count, VEILED);
-                gate.observe_many(times, &users, attribute, decisions)?;
+                if let Some(attribute) = plain {
+                    gate.observe_many(times, &users, *attribute, decisions)?;
+                    continue;
+                }
+                gate.observe_levels_many(times, &users, levels, decisions)?;
+                tally.resize(levels.len(), 0);
+                for decision in decisions {
+                    if let Some(sum) = tally.get_mut(*decision as usize) {
+                        *sum += 1;
+                    }
+                }
             }
             let any = |row: &usize| self.decisions.iter().any(|column| column[*row] != VEILED);
             *leaving += (0..count).filter(any).count() as u64;
@@ -442,7 +468,7 @@ impl Way {
         let mut at = start;
         let (reader, rows) = (&mut self.readers[0], &mut self.rows[0]);
         for _ in 0..SAMPLE {
-            rows.clear(self.plan.attributes);
+            rows.clear(self.plan.attributes, self.coarser);
             let part = Extent { start: at, end: block.len(), last, utf8, most_rows: 1 };
             let (end, until) = reader.read(block, part, rows);
             if let Some(format) = reader.time_format.take() {
@@ -474,17 +500,23 @@ impl Way {
         self.tally.lines += lines;
         let Some(names) = names else { return Ok(end) };
         if self.plan.keep_rest && !self.header_written {
-            let rest = names.iter().filter(|name| !self.plan.fields.contains(name));
+            let read = [self.plan.read_for(&self.plan.fields), self.plan.read_beside()].concat();
+            let is_other =
+                |name: &&String| !self.plan.fields.contains(name) && !read.contains(name);
+            let rest = names.iter().filter(is_other);
             self.fields.extend(rest.cloned());
         }
         // What else the first file had, another may lack.
         let needed = self.plan.fields.len();
-        let columns = columns_of(&self.fields, needed, &names)
-            .map_err(|wanted| WayError::Column { wanted: wanted.clone(), found: names.clone() })?;
+        let (read, beside) = (self.plan.read_for(&self.fields), self.plan.read_beside());
+        let missing =
+            |wanted: &String| WayError::Column { wanted: wanted.clone(), found: names.clone() };
+        let mut columns = columns_of(&read, needed, &names).map_err(missing)?;
+        columns.extend(columns_of(&beside, beside.len(), &names).map_err(missing)?);
         for reader in &mut self.readers {
-            reader.set_columns(names.len(), columns.clone());
+            reader.set_columns(names.len(), columns.clone(), self.fields.len());
         }
-        self.renderer.set_fields(&self.fields);
+        self.renderer.set_fields(&self.fields, columns.len());
         self.past_header = true;
         Ok(end)
     }
@@ -493,6 +525,31 @@ impl Way {
         self.header_written = true;
         self.renderer.header(&self.fields, &mut written.text);
     }
+}
+
+/// The ladder of each attribute, if it has one.
+fn ladders(plan: &Plan) -> impl Iterator<Item = Option<&Ladder>> {
+    let of = |number| plan.hierarchies.get(number).and_then(Option::as_ref);
+    (0..plan.attributes)
+        .map(move |number| of(number).map(|hierarchy: &Hierarchy| &*hierarchy.ladder))
+}
+
+/// The columns of each attribute, coarsest first, and beside them the one that has no levels.
+fn levels<'a>(
+    plan: &Plan,
+    attributes: &'a [Field<'a>],
+    coarser: &'a [Field<'a>],
+) -> Vec<(Vec<&'a dyn Column>, Option<&'a dyn Column>)> {
+    let mut coarser = coarser.iter();
+    let columns = ladders(plan).zip(attributes).map(|(ladder, finest)| {
+        let above = coarser.by_ref().take(ladder.map_or(0, |ladder| ladder.levels() - 1));
+        let mut columns: Vec<&dyn Column> = vec![finest];
+        columns.extend(above.map(|column| -> &dyn Column { column }));
+        columns.reverse();
+        let plain: &dyn Column = finest;
+        (columns, ladder.is_none().then_some(plain))
+    });
+    columns.collect()
 }
 
 /// Something to write into, with memory that was used before.
