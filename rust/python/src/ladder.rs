@@ -12,7 +12,7 @@ use zveil_core::ladder::{
     Bins, Cells, DatePart, Dates, Labels, Place, Prefixes, Segments, Step, Suffixes, Table, text_of,
 };
 use zveil_core::text::{TextColumn, TimeFormat};
-use zveil_core::{Column, Role, Value};
+use zveil_core::{Role, Value};
 
 #[pyclass(frozen, module = "zveil._native")]
 pub(crate) struct Ladder(pub(crate) Arc<zveil_core::ladder::Ladder>);

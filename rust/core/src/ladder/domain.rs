@@ -2,13 +2,13 @@
 
 use super::Labels;
 use super::punycode::encode;
-use std::collections::HashMap;
+use super::word::Words;
 
 /// The rules, handed in as the text of the list. It is no part of the program: it changes weekly.
 #[derive(Debug)]
 pub struct Suffixes {
     /// By name, those that lead to a rule too.
-    rules: HashMap<Box<[u8]>, Rule>,
+    rules: Words<Rule>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +29,7 @@ impl Suffixes {
     /// Reads the list. `private`: suffixes that companies gave out count too, as in browsers; then
     /// `ada.github.io` is a domain of its own, and otherwise `github.io` is.
     pub fn read(list: &str, private: bool) -> Self {
-        let mut suffixes = Self { rules: HashMap::new() };
+        let mut suffixes = Self { rules: Words::default() };
         for line in list.lines() {
             if line.starts_with("//") {
                 if !private && line.contains(PRIVATE) {
@@ -41,7 +41,8 @@ impl Suffixes {
             let (name, found) = if let Some(name) = rule.strip_prefix('!') {
                 (name, Rule { exception: true, ..Rule::default() })
             } else if let Some(name) = rule.strip_prefix("*.") {
-                (name, Rule { wildcard: true, ..Rule::default() })
+                // What is below others is no domain of anybody's, and so are they.
+                (name, Rule { wildcard: true, exact: true, ..Rule::default() })
             } else {
                 (rule, Rule { exact: true, ..Rule::default() })
             };

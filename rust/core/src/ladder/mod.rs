@@ -22,6 +22,7 @@ mod segments;
 mod table;
 #[cfg(test)]
 mod tests;
+mod word;
 
 pub use bins::Bins;
 pub use cells::Cells;
@@ -92,7 +93,7 @@ impl Step {
     fn climb(&self, finer: &[u8], labels: &mut Labels) {
         match self {
             Step::Domain(suffixes) => suffixes.climb(finer, labels),
-            Step::Table(table) => table.climb(finer, labels),
+            Step::Table(table) => table.put(table.find(finer), labels),
             Step::Segments(segments) => segments.climb(finer, labels),
             Step::Bins(bins) => bins.climb(finer, labels),
             Step::Dates(dates) => dates.climb(finer, labels),
@@ -189,6 +190,11 @@ impl Ladder {
             let Some(last) = labels.places.last().cloned().flatten() else {
                 return labels.miss(rest[number..].iter().map(Step::levels).sum());
             };
+            if let Step::Table(table) = step {
+                let found = table.find(&labels.text[last]);
+                table.put(found, labels);
+                continue;
+            }
             finer.clear();
             finer.extend_from_slice(&labels.text[last]);
             step.climb(&finer, labels);

@@ -1,6 +1,7 @@
 //! Labels that someone wrote down: value, parent, grandparent, and so on, as CSV.
 
 use super::Labels;
+use super::word::Words;
 use crate::error::Error;
 use crate::text::{CsvScanner, CsvStep, Kind, unquote_csv};
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct Table {
     /// Where the labels of a value begin in `labels`.
-    rows: HashMap<Box<[u8]>, usize>,
+    rows: Words<usize>,
     labels: Vec<Option<Range<usize>>>,
     text: Vec<u8>,
     levels: usize,
@@ -31,8 +32,12 @@ impl Table {
         if levels < 2 {
             return Err(refused(1, "no line has a value and its parent"));
         }
-        let mut table =
-            Self { rows: HashMap::new(), labels: Vec::new(), text: Vec::new(), levels: levels - 1 };
+        let mut table = Self {
+            rows: Words::default(),
+            labels: Vec::new(),
+            text: Vec::new(),
+            levels: levels - 1,
+        };
         let mut above: HashMap<(usize, Vec<u8>), Vec<u8>> = HashMap::new();
         for (line, mut fields) in lines {
             fields.resize(levels, Vec::new());
@@ -84,9 +89,15 @@ impl Table {
         self.levels
     }
 
-    pub(super) fn climb(&self, value: &[u8], labels: &mut Labels) {
-        let Some(first) = self.rows.get(value) else { return labels.miss(self.levels) };
-        for place in &self.labels[*first..first + self.levels] {
+    /// Where the labels of a value are.
+    pub(super) fn find(&self, value: &[u8]) -> Option<usize> {
+        self.rows.get(value).copied()
+    }
+
+    /// Appends the labels that were found.
+    pub(super) fn put(&self, found: Option<usize>, labels: &mut Labels) {
+        let Some(first) = found else { return labels.miss(self.levels) };
+        for place in &self.labels[first..first + self.levels] {
             match place {
                 Some(place) => labels.push(&self.text[place.clone()]),
                 None => labels.miss(1),

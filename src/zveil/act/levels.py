@@ -1,0 +1,99 @@
+"""Columns of values with coarser labels: one column for each level, and what leaves of them."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from zveil._native import spell
+from zveil.hierarchy import Hierarchy
+
+_Buffers: TypeAlias = tuple[int, bytes, bytes, bytes]
+
+
+class Levels:
+    """The levels of one attribute of record batches.
+
+    Each value is climbed from once in a batch: columns become dictionaries first, and labels are
+    looked up by the same indices.
+
+    Parameters
+    ----------
+    hierarchy
+        What the levels are.
+    """
+
+    def __init__(self, hierarchy: Hierarchy) -> None:
+        self._hierarchy = hierarchy
+        self._ladder = hierarchy.native()
+        self.released = np.zeros(hierarchy.levels, np.int64)
+        """Values released so far at each level, coarsest first."""
+
+    def of(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        """Give the columns of the levels, coarsest first.
+
+        Parameters
+        ----------
+        columns
+            The values; of a position the latitudes and the longitudes.
+        """
+        if self._hierarchy.takes_position:
+            latitudes, longitudes = map(_decoded, columns)
+            made = self._ladder.climb_position(latitudes, longitudes)
+            return [_texts(one) for one in reversed(made)]
+        (values,) = columns
+        if not pa.types.is_dictionary(values.type):
+            values = values.dictionary_encode()
+        made = self._ladder.climb(_plain(values.dictionary))
+        labels = [pa.DictionaryArray.from_arrays(values.indices, _texts(one)) for one in made]
+        return [*reversed(labels), values]
+
+    def labels(self, levels: Sequence[pa.Array], decided: NDArray[np.int8]) -> pa.Array:
+        """Give what leaves, as text: the label of the level released, null where veiled.
+
+        Parameters
+        ----------
+        levels
+            The columns that were decided about.
+        decided
+            For each row the level, or -1.
+        """
+        left = pa.nulls(len(decided), pa.large_string())
+        for number, column in enumerate(levels):
+            mask = decided == number
+            if not mask.any():
+                continue
+            if pa.types.is_dictionary(column.type):
+                words = _texts(spell(_plain(column.dictionary)))
+                column = words.take(column.indices)
+            left = pc.if_else(pa.array(mask), column, left)
+        return left
+
+    def count(self, decided: NDArray[np.int8]) -> None:
+        """Add up what was released at each level."""
+        known = decided[decided >= 0].astype(np.int64)
+        self.released += np.bincount(known, minlength=len(self.released))
+
+
+def _texts(buffers: _Buffers) -> pa.Array:
+    count, present, ends, data = buffers
+    parts = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_string(), count, parts)
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return _plain(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Give dates as text, which a ladder reads; everything else as it is."""
+    if pa.types.is_temporal(values.type):
+        if pa.types.is_timestamp(values.type):
+            return values.cast(pa.timestamp("ns", tz="UTC")).cast(pa.int64())
+        return values.cast(pa.large_string())
+    if pa.types.is_decimal(values.type):
+        return values.cast(pa.large_string())
+    return values
