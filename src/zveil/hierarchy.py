@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +38,7 @@ class Hierarchy:
         What was said, in one form and for JSON; of a table its digest.
     """
 
-    steps: tuple[tuple[Any, ...], ...]
+    steps: tuple[tuple[Any, ...], ...] = field(repr=False)
     names: tuple[str, ...]
     takes_position: bool
     meaning: tuple[Any, ...]
