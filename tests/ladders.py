@@ -30,7 +30,11 @@ def domain(host: str) -> Labels:
 
 
 def table(path: Path) -> Climb:
-    rows = [[cell.strip() or None for cell in row] for row in csv.reader(path.read_text().splitlines()) if row]
+    rows = [
+        [cell.strip() or None for cell in row]
+        for row in csv.reader(path.read_text().splitlines())
+        if row
+    ]
     width = max(map(len, rows)) - 1
     known = {row[0]: [*row[1:], *[None] * (width - len(row) + 1)] for row in rows}
     return lambda value: known.get(value, [None] * width)

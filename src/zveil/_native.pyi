@@ -182,9 +182,10 @@ def spell(values: Any) -> _Buffers:
 class TextWay:
     """Text in, decided, what is released out: the native way of `zveil run`.
 
-    `fields` are time, user, so many `attributes`, then what is kept. An attribute may have a ladder;
-    one of a position has the names of the two fields that it is read from. Formats are ``"ndjson"`` and
-    ``"csv"`` with a delimiter of one byte; an output may also be ``"columns"`` or ``"nothing"``.
+    `fields` are time, user, so many `attributes`, then what is kept. An attribute may have a
+    ladder; one of a position has the names of the two fields that it is read from. Formats are
+    ``"ndjson"`` and ``"csv"`` with a delimiter of one byte; an output may also be ``"columns"`` or
+    ``"nothing"``.
     `veiled` is for each attribute the text that a veiled value becomes, or None for null. Times
     leave as the beginning of their step.
     """

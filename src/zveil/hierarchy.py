@@ -144,7 +144,9 @@ _Made: TypeAlias = tuple[tuple[Any, ...], list[str], Any]
 
 
 def _step(step: Step, folder: Path) -> _Made:
-    said = {step: None} if isinstance(step, str) else dict(step) if isinstance(step, Mapping) else {}
+    said = {step: None} if isinstance(step, str) else step
+    if not isinstance(said, Mapping):
+        said = {}
     kinds = [name for name in said if name in _KINDS]
     # Prefixes have two names, each of which may stand alone.
     kind = "prefix" if kinds and set(kinds) <= {"prefix", "prefix6"} else next(iter(kinds), None)
@@ -250,7 +252,7 @@ def _prefix(said: Mapping[str, Any], _: Path) -> _Made:
     v6 = _falling(said.get("prefix6", []), "prefix6", 128, "most bits first")
     if v4 and v6 and len(v4) != len(v6):
         raise ValueError(
-            f"prefix: expected as many as of prefix6, got {len(v4)} and {len(v6)}; each level has one"
+            f"prefix: expected as many as of prefix6, one a level, got {len(v4)} and {len(v6)}"
         )
     each = [[f"/{bits}" for bits in bits] for bits in (v4, v6) if bits]
     names = [" and ".join(level) for level in zip(*each, strict=True)]

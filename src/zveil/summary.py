@@ -148,6 +148,9 @@ class Summary:
         if without_z:
             for name in ("policy", "left", "outcomes"):
                 del found[name]
+        for outcome in found.get("outcomes", []):
+            if not outcome["levels"]:
+                del outcome["levels"]
         found["observed"] = self.observed
         if not without_z:
             found["released"] = self.released

@@ -43,12 +43,12 @@ class Levels:
         if self._hierarchy.takes_position:
             latitudes, longitudes = map(_decoded, columns)
             made = self._ladder.climb_position(latitudes, longitudes)
-            return [_texts(one) for one in reversed(made)]
+            return [text_array(one) for one in reversed(made)]
         (values,) = columns
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
-        made = self._ladder.climb(_plain(values.dictionary))
-        labels = [pa.DictionaryArray.from_arrays(values.indices, _texts(one)) for one in made]
+        made = self._ladder.climb(plain_values(values.dictionary))
+        labels = [pa.DictionaryArray.from_arrays(values.indices, text_array(one)) for one in made]
         return [*reversed(labels), values]
 
     def labels(self, levels: Sequence[pa.Array], decided: NDArray[np.int8]) -> pa.Array:
@@ -67,7 +67,7 @@ class Levels:
             if not mask.any():
                 continue
             if pa.types.is_dictionary(column.type):
-                words = _texts(spell(_plain(column.dictionary)))
+                words = text_array(spell(plain_values(column.dictionary)))
                 column = words.take(column.indices)
             left = pc.if_else(pa.array(mask), column, left)
         return left
@@ -78,18 +78,21 @@ class Levels:
         self.released += np.bincount(known, minlength=len(self.released))
 
 
-def _texts(buffers: _Buffers) -> pa.Array:
+def text_array(buffers: _Buffers) -> pa.Array:
+    """Give a column that was made natively as Arrow has it."""
     count, present, ends, data = buffers
     parts = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_string(), count, parts)
 
 
 def _decoded(column: pa.Array) -> pa.Array:
-    return _plain(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return plain_values(column)
 
 
-def _plain(values: pa.Array) -> pa.Array:
-    """Give dates as text, which a ladder reads; everything else as it is."""
+def plain_values(values: pa.Array) -> pa.Array:
+    """Give values as a ladder reads them: of dates and decimals their text or number."""
     if pa.types.is_temporal(values.type):
         if pa.types.is_timestamp(values.type):
             return values.cast(pa.timestamp("ns", tz="UTC")).cast(pa.int64())
