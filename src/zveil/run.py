@@ -348,7 +348,7 @@ class Run:
             return BatchSource(source)
         with BatchSource(source.input) as whole, self._named(source.input):
             act = self._columns_act(whole)
-        return BatchSource(source.input, act.fields, worded=act.worded)
+        return BatchSource(source.input, act.reads, worded=act.worded)
 
     def _columns_act(self, source: BatchSource) -> ColumnsAct:
         from zveil.act.columns import ColumnsAct

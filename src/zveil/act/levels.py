@@ -29,8 +29,7 @@ class Levels:
     def __init__(self, hierarchy: Hierarchy) -> None:
         self._hierarchy = hierarchy
         self._ladder = hierarchy.native()
-        self.released = np.zeros(hierarchy.levels, np.int64)
-        """Values released so far at each level, coarsest first."""
+        self._words: tuple[pa.Array, list[pa.Array]] | None = None
 
     def of(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         """Give the columns of the levels, coarsest first.
@@ -45,10 +44,15 @@ class Levels:
             made = self._ladder.climb_position(latitudes, longitudes)
             return [text_array(one) for one in reversed(made)]
         (values,) = columns
+        if pa.types.is_dictionary(values.type) and len(values.dictionary) > len(values):
+            values = values.dictionary_decode()
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
-        made = self._ladder.climb(plain_values(values.dictionary))
-        labels = [pa.DictionaryArray.from_arrays(values.indices, text_array(one)) for one in made]
+        # Batches of one row group bring the same words again and again.
+        if self._words is None or not self._words[0].equals(values.dictionary):
+            made = self._ladder.climb(plain_values(values.dictionary))
+            self._words = values.dictionary, [text_array(one) for one in made]
+        labels = [pa.DictionaryArray.from_arrays(values.indices, words) for words in self._words[1]]
         return [*reversed(labels), values]
 
     def labels(self, levels: Sequence[pa.Array], decided: NDArray[np.int8]) -> pa.Array:
@@ -71,11 +75,6 @@ class Levels:
                 column = words.take(column.indices)
             left = pc.if_else(pa.array(mask), column, left)
         return left
-
-    def count(self, decided: NDArray[np.int8]) -> None:
-        """Add up what was released at each level."""
-        known = decided[decided >= 0].astype(np.int64)
-        self.released += np.bincount(known, minlength=len(self.released))
 
 
 def text_array(buffers: _Buffers) -> pa.Array:
