@@ -23,6 +23,18 @@ struct Rule {
 
 /// A name of more bytes is none; before it is written in ASCII it may be shorter.
 const LONGEST: usize = 253;
+/// What each byte of a name is in its one form; zero where it is part of none.
+const LETTERS: [u8; 256] = {
+    let mut letters = [0; 256];
+    let mut byte = 0;
+    while byte < 128_u8 {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
+            letters[byte as usize] = byte.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    letters
+};
 const PRIVATE: &str = "===BEGIN PRIVATE DOMAINS===";
 
 impl Suffixes {
@@ -131,7 +143,7 @@ fn canonical(host: &[u8], out: &mut Vec<u8>) -> Option<()> {
         return None;
     }
     if host.is_ascii() {
-        out.extend(host.iter().map(u8::to_ascii_lowercase));
+        out.extend(host.iter().map(|byte| LETTERS[usize::from(*byte)]));
     } else {
         let lower = std::str::from_utf8(host).ok()?.to_lowercase();
         // Dots of other scripts part labels too.
@@ -147,10 +159,10 @@ fn canonical(host: &[u8], out: &mut Vec<u8>) -> Option<()> {
         out.pop();
     }
     let name = &out[start..];
-    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let has_empty_label = name.first() == Some(&b'.')
         || name.last() == Some(&b'.')
-        || memchr::memmem::find(name, b"..").is_some();
-    let is_name = (1..=LONGEST).contains(&name.len()) && name.iter().all(is_letter);
+        || name.windows(2).any(|pair| pair == b"..");
+    let is_spelled = name.iter().all(|byte| LETTERS[usize::from(*byte)] != 0);
+    let is_name = (1..=LONGEST).contains(&name.len()) && is_spelled;
     (is_name && !has_empty_label).then_some(())
 }

@@ -2,6 +2,7 @@
 
 use super::Labels;
 use crate::error::Error;
+use memchr::memmem::Finder;
 
 /// Cuts paths at a separator.
 ///
@@ -11,6 +12,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub struct Segments {
     separator: Vec<u8>,
+    finder: Box<Finder<'static>>,
     levels: usize,
 }
 
@@ -21,7 +23,8 @@ impl Segments {
             let (rule, got) = (rule.to_owned(), format!("{separator:?} and {levels}"));
             return Err(Error::Setting { parameter: "segments", rule, got });
         }
-        Ok(Self { separator: separator.into(), levels })
+        let finder = Box::new(Finder::new(separator).into_owned());
+        Ok(Self { separator: separator.into(), finder, levels })
     }
 
     pub(super) fn levels(&self) -> usize {
@@ -39,7 +42,7 @@ impl Segments {
         let mut ends = Vec::with_capacity(self.levels);
         let mut rest = Some(path);
         while let (Some(path), true) = (rest, ends.len() < self.levels) {
-            let cut = memchr::memmem::find(path, separator);
+            let cut = self.finder.find(path);
             let segment = &path[..cut.unwrap_or(path.len())];
             rest = cut.map(|at| &path[at + separator.len()..]);
             if segment.is_empty() {

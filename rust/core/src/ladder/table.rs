@@ -19,6 +19,9 @@ pub struct Table {
 
 const LONGEST_LINE: usize = 1 << 20;
 
+/// The number of a line, and its fields.
+type Line = (usize, Vec<Vec<u8>>);
+
 impl Table {
     /// Reads lines of `value,parent,grandparent`, as many levels as the longest has. A field that is
     /// empty or not there is a missing label. A line that names columns does no harm: it is about a
@@ -107,7 +110,7 @@ impl Table {
 }
 
 /// The fields of each line, without spaces around them, and the line's number.
-fn records(csv: &[u8]) -> Result<Vec<(usize, Vec<Vec<u8>>)>, Error> {
+fn records(csv: &[u8]) -> Result<Vec<Line>, Error> {
     let mut scanner = CsvScanner::new(b',');
     let (mut found, mut cells) = (Vec::new(), Vec::new());
     let (mut rest, mut line) = (csv, 1);

@@ -16,6 +16,7 @@ mod json;
 mod pen;
 mod plan;
 mod problem;
+mod question;
 mod read;
 mod render;
 mod rows;

@@ -79,6 +79,17 @@ impl Plan {
             .filter_map(|(number, one)| Some((number, one.as_ref()?.position.as_ref()?)))
     }
 
+    /// How many coarser labels each attribute has; `None` for one without a hierarchy.
+    pub(crate) fn coarser_of_each(&self) -> impl Iterator<Item = Option<usize>> {
+        let of = |number| self.hierarchies.get(number).and_then(Option::as_ref);
+        (0..self.attributes).map(move |number| of(number).map(|one| one.ladder.levels() - 1))
+    }
+
+    /// How many columns of coarser labels there are.
+    pub(crate) fn coarser(&self) -> usize {
+        self.coarser_of_each().flatten().sum()
+    }
+
     /// What is read for each field that leaves: itself, or the latitude of a position.
     pub(crate) fn read_for(&self, fields: &[String]) -> Vec<String> {
         let mut names = fields.to_vec();

@@ -11,18 +11,16 @@
 //! of its own), and written at the same time. The output is the same bytes either way.
 
 use super::header::{Header, columns_of};
-use super::plan::{Hierarchy, Output, Plan, TextFormat};
+use super::plan::{Output, Plan, TextFormat};
 use super::problem::Problem;
+use super::question::Question;
 use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
 use super::render::{Renderer, Written};
-use super::rows::{Field, Rows, Spot};
+use super::rows::Rows;
 use super::time::TimeFormat;
-use crate::batch::VEILED;
-use crate::column::Column;
 use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::ladder::Ladder;
 use crate::pseudonym::Pseudonyms;
 use crate::secret::Secret;
 
@@ -118,9 +116,7 @@ impl Way {
             stopped: false,
             tally: Tally::default(),
             troubles: Vec::new(),
-            coarser: ladders(&plan)
-                .map(|ladder| ladder.map_or(0, |ladder| ladder.levels() - 1))
-                .sum(),
+            coarser: plan.coarser(),
             plan,
         };
         way.start_file();
@@ -404,58 +400,8 @@ impl Way {
         block: &[u8],
         parts: usize,
     ) -> Result<(), WayError> {
-        if gates.is_empty() {
-            self.decisions.clear();
-            return Ok(());
-        }
-        let rows = &self.rows[..parts];
-        let count = rows.iter().map(Rows::len).sum();
-        let mut joined = Vec::new();
-        let times = match rows {
-            [one] => &one.times[..],
-            several => {
-                several.iter().for_each(|rows| joined.extend_from_slice(&rows.times));
-                &joined[..]
-            }
-        };
-        let users = field(block, rows, count, |rows| &rows.users);
-        let attributes: Vec<_> = (0..self.plan.attributes)
-            .map(|number| field(block, rows, count, move |rows| &rows.attributes[number]))
-            .collect();
-        let coarser: Vec<_> = (0..self.coarser)
-            .map(|number| field(block, rows, count, move |rows| &rows.coarser[number]))
-            .collect();
-        let levels = levels(&self.plan, &attributes, &coarser);
-        self.decisions.resize_with(self.plan.attributes, Vec::new);
-        self.tally.levels.resize_with(gates.len(), Vec::new);
-        let mut tallies = self.tally.levels.chunks_mut(attributes.len().max(1)).rev();
-        self.tally.leaving.resize(gates.len().div_ceil(attributes.len().max(1)), 0);
-        // The first set comes last: its decisions are those that are written.
-        let sets = gates.chunks_mut(attributes.len().max(1)).zip(&mut self.tally.leaving);
-        let mut sets: Vec<_> = sets.collect();
-        sets.reverse();
-        for (gates, leaving) in sets {
-            let tallies = tallies.next().unwrap_or_default();
-            for (((gate, (levels, plain)), decisions), tally) in
-                gates.iter_mut().zip(&levels).zip(&mut self.decisions).zip(tallies)
-            {
-                decisions.clear();
-                decisions.resize(count, VEILED);
-                if let Some(attribute) = plain {
-                    gate.observe_many(times, &users, *attribute, decisions)?;
-                    continue;
-                }
-                gate.observe_levels_many(times, &users, levels, decisions)?;
-                tally.resize(levels.len(), 0);
-                for decision in decisions {
-                    if let Some(sum) = tally.get_mut(*decision as usize) {
-                        *sum += 1;
-                    }
-                }
-            }
-            let any = |row: &usize| self.decisions.iter().any(|column| column[*row] != VEILED);
-            *leaving += (0..count).filter(any).count() as u64;
-        }
+        let question = Question { plan: &self.plan, block, rows: &self.rows[..parts] };
+        question.ask(gates, &mut self.decisions, &mut self.tally)?;
         Ok(())
     }
 
@@ -527,51 +473,7 @@ impl Way {
     }
 }
 
-/// The ladder of each attribute, if it has one.
-fn ladders(plan: &Plan) -> impl Iterator<Item = Option<&Ladder>> {
-    let of = |number| plan.hierarchies.get(number).and_then(Option::as_ref);
-    (0..plan.attributes)
-        .map(move |number| of(number).map(|hierarchy: &Hierarchy| &*hierarchy.ladder))
-}
-
-/// The columns of each attribute, coarsest first, and beside them the one that has no levels.
-fn levels<'a>(
-    plan: &Plan,
-    attributes: &'a [Field<'a>],
-    coarser: &'a [Field<'a>],
-) -> Vec<(Vec<&'a dyn Column>, Option<&'a dyn Column>)> {
-    let mut coarser = coarser.iter();
-    let columns = ladders(plan).zip(attributes).map(|(ladder, finest)| {
-        let above = coarser.by_ref().take(ladder.map_or(0, |ladder| ladder.levels() - 1));
-        let mut columns: Vec<&dyn Column> = vec![finest];
-        columns.extend(above.map(|column| -> &dyn Column { column }));
-        columns.reverse();
-        let plain: &dyn Column = finest;
-        (columns, ladder.is_none().then_some(plain))
-    });
-    columns.collect()
-}
-
 /// Something to write into, with memory that was used before.
 fn blank(spare: &mut Vec<Vec<u8>>) -> Written {
     Written { text: spare.pop().unwrap_or_default(), ..Written::default() }
-}
-
-fn field<'a>(
-    block: &'a [u8],
-    rows: &'a [Rows],
-    count: usize,
-    spots: impl Fn(&'a Rows) -> &'a Vec<Spot>,
-) -> Field<'a> {
-    let mut first = 0;
-    let parts: Vec<_> = rows
-        .iter()
-        .map(|rows| {
-            let part = (first, &spots(rows)[..], &rows.decoded[..]);
-            first += rows.len();
-            part
-        })
-        .collect();
-    let may_miss = parts.iter().any(|(_, spots, _)| spots.iter().any(Spot::may_miss));
-    Field { block, parts, rows: count, may_miss }
 }
