@@ -33,7 +33,7 @@ ZVEIL = Path(sys.executable).parent / "zveil"
 PIPED = "NDJSON through pipes"
 PIPED_NET = f"{PIPED}, without start-up"
 
-_LEVELS = '''
+_LEVELS = """
 time = {{ field = "ts" }}
 user = {{ field = "uid" }}
 input = {{ format = "ndjson" }}
@@ -43,7 +43,7 @@ field = "host"
 z = {z}
 window = "1h"
 hierarchy = ["domain", {{ table = "categories.csv" }}]
-'''
+"""
 
 # Exchanges through an idle pipe before the clock starts.
 _WARM_UP = 100

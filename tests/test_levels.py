@@ -161,8 +161,11 @@ def test_the_program_decides_levels_alike_in_every_format(tmp_path: Path) -> Non
         assert [level["name"] for level in levels] == ["the value itself", "domain", "tree"]
         assert levels[1]["share"] == pytest.approx(counts[1] / len(seen))
         assert sum(level["released"] for level in levels) == outcome["released"]
-    done = zveil("run", tmp_path / "in.ndjson", "--policy", tmp_path / "zveil.toml")
-    assert b"as domain" in done.stderr
+    for name in ("in.ndjson", "in.csv"):
+        output = tmp_path / "out.parquet"
+        done = zveil("run", tmp_path / name, "--policy", tmp_path / "zveil.toml", "-o", output)
+        assert b"as domain" in done.stderr
+        assert pq.read_table(output)["host"].to_pylist() == [label for _, _, label in left]
 
 
 @pytest.mark.parametrize("seed", range(4))

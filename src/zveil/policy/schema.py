@@ -150,15 +150,15 @@ SCHEMA: dict[str, Section] = {
         Attribute,
         {
             "field": text,
-            "fields": texts,
-            "name": text,
             "z": whole,
             "window": duration,
             "z_max": whole,
+            "veiled": veiled,
             "hierarchy": hierarchy,
             "rule": one_of(*get_args(Rule)),
             "level": whole,
-            "veiled": veiled,
+            "fields": texts,
+            "name": text,
         },
         is_repeated=True,
         # What is made of several fields has a name of its own.
