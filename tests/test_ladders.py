@@ -3,6 +3,7 @@
 import ipaddress
 import random
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 
@@ -121,6 +122,9 @@ def test_numbers_and_dates_of_columns_have_labels() -> None:
     moment = datetime(2024, 2, 29, 23, 30, tzinfo=UTC)
     assert climbed([{"time": ["day"]}], [moment]) == [["2024-02-29"]]
     assert climbed([{"time": ["year"]}], [moment.date()]) == [["2024"]]
+    early = datetime(1970, 1, 2, tzinfo=UTC)
+    assert climbed([{"time": ["day"], "format": "s"}], [early]) == [["1970-01-02"]]
+    assert climbed([{"bins": [1]}], [Decimal("1.50")]) == [["[1,2)"]]
     assert climbed([{"time": ["day"], "format": "ms"}], [86_400_000]) == [["1970-01-02"]]
     assert climbed([{"segments": "/"}], [b"a/b/c", b"\xff"]) == [["a/b", "a"], [None, None]]
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -320,6 +321,26 @@ def test_numbers_of_columns_leave_as_text(tmp_path: Path) -> None:
     left = pq.read_table(tmp_path / "out.parquet")
     assert left["host"].to_pylist() == ["7", "[0,10)", "[0,10)"]
     assert [level.released for level in summary.outcomes[0].levels] == [1, 2]
+
+
+def test_dates_of_columns_leave_as_text(tmp_path: Path) -> None:
+    rule = policy(tmp_path, 'hierarchy = [{ time = ["day"] }]', z=2)
+    days = [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in (1, 1, 2, 3)]
+    rows = {"ts": [START + n for n in range(4)], "uid": list("abcd"), "host": days}
+    pq.write_table(pa.table(rows), tmp_path / "in.parquet")
+    ran(rule, [tmp_path / "in.parquet"], tmp_path / "out.parquet")
+    left = pq.read_table(tmp_path / "out.parquet")
+    assert left["host"].to_pylist() == ["2026-01-01 01:00:00.000000", "2026-01-01", "2026-01-01"]
+
+
+def test_any_number_of_threads_writes_the_same(tmp_path: Path) -> None:
+    rule = policy(tmp_path, HOST, keep='"*"')
+    random = Random(8)
+    data = as_ndjson(random, stream(random, 9_000))
+    assert len(data) > 1 << 18
+    one, two, three = (fed(rule, [data], threads=threads) for threads in (1, 2, 3))
+    assert one[0] == two[0] == three[0]
+    assert one[1].way.tally() == two[1].way.tally() == three[1].way.tally()
 
 
 def test_state_is_bounded_by_z_for_each_level(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zveil._native import pseudonyms
-from zveil.act.levels import Levels
+from zveil.act.levels import Levels, bools
 from zveil.act.moments import Moments, rounded_type
 from zveil.gate import Gate
 from zveil.policy import Attribute, Policy
@@ -143,13 +143,13 @@ class ColumnsAct:
                 value = columns[2 + number] = value.cast(veil.type)
             if not mask.all():
                 nothing = pa.nulls(1, value.type)[0] if veil is None else veil
-                columns[2 + number] = pc.if_else(_bools(mask), value, nothing)
+                columns[2 + number] = pc.if_else(bools(mask), value, nothing)
         if self._step_ns is not None:
             columns[0] = self.moments.rounded(columns[0], times, self._step_ns)
         leaves = np.logical_or.reduce(masks)
         if self._policy.record.empty == "drop" and not leaves.all():
             names = list(map(str, range(len(columns))))
-            kept = pa.record_batch(columns, names).filter(_bools(leaves))
+            kept = pa.record_batch(columns, names).filter(bools(leaves))
             columns = kept.columns
         if self._policy.user.pseudonym != "raw":
             columns[1] = self._pseudonyms(columns[1])
@@ -202,9 +202,3 @@ def _veil(attribute: Attribute, kind: pa.DataType) -> pa.Scalar | None:
     # Arrow chooses between texts of this type only.
     kind = pa.large_string() if kind == pa.string_view() else kind
     return pa.scalar(attribute.veiled, kind)
-
-
-def _bools(mask: Mask) -> pa.Array:
-    """Give a mask as Arrow has it; `pyarrow.array` would load pandas to ask whether it is its."""
-    bits = np.packbits(mask, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(bits)])

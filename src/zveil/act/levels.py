@@ -48,9 +48,13 @@ class Levels:
             values = values.dictionary_decode()
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
+        words = values.dictionary
+        plain = plain_values(words)
+        if plain is not words:
+            values = pa.DictionaryArray.from_arrays(values.indices, plain)
         # Batches of one row group bring the same words again and again.
         if self._words is None or not self._words[0].equals(values.dictionary):
-            made = self._ladder.climb(plain_values(values.dictionary))
+            made = self._ladder.climb(values.dictionary)
             self._words = values.dictionary, [text_array(one) for one in made]
         labels = [pa.DictionaryArray.from_arrays(values.indices, words) for words in self._words[1]]
         return [*reversed(labels), values]
@@ -71,10 +75,16 @@ class Levels:
             if not mask.any():
                 continue
             if pa.types.is_dictionary(column.type):
-                words = text_array(spell(plain_values(column.dictionary)))
+                words = text_array(spell(column.dictionary))
                 column = words.take(column.indices)
-            left = pc.if_else(pa.array(mask), column, left)
+            left = pc.if_else(bools(mask), column, left)
         return left
+
+
+def bools(mask: NDArray[np.bool_]) -> pa.Array:
+    """Give a mask as Arrow has it; `pyarrow.array` would load pandas to ask whether it is its."""
+    bits = np.packbits(mask, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(bits)])
 
 
 def text_array(buffers: _Buffers) -> pa.Array:
@@ -91,11 +101,10 @@ def _decoded(column: pa.Array) -> pa.Array:
 
 
 def plain_values(values: pa.Array) -> pa.Array:
-    """Give values as a ladder reads them: of dates and decimals their text or number."""
-    if pa.types.is_temporal(values.type):
-        if pa.types.is_timestamp(values.type):
-            return values.cast(pa.timestamp("ns", tz="UTC")).cast(pa.int64())
-        return values.cast(pa.large_string())
-    if pa.types.is_decimal(values.type):
+    """Give values as gates and ladders take them: of dates, in UTC, and decimals their text."""
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        values = values.cast(pa.timestamp(kind.unit, tz="UTC")).cast(pa.timestamp(kind.unit))
+    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
         return values.cast(pa.large_string())
     return values

@@ -32,7 +32,7 @@ impl DatePart {
 #[derive(Debug)]
 pub struct Dates {
     parts: Vec<DatePart>,
-    /// Each by itself, if not stated.
+    /// What numbers are; each by itself, if not stated.
     format: Option<TimeFormat>,
 }
 
@@ -57,7 +57,9 @@ impl Dates {
     }
 
     pub(super) fn climb(&self, text: &[u8], labels: &mut Labels) {
-        let format = self.format.or_else(|| TimeFormat::detect(text));
+        // A date says so itself, whatever numbers are.
+        let detected = TimeFormat::detect(text);
+        let format = self.format.filter(|_| detected != Some(TimeFormat::Iso)).or(detected);
         let Some(time) = format.and_then(|format| format.parse(text)) else {
             return labels.miss(self.levels());
         };
