@@ -45,6 +45,19 @@ def write_parquet(stream: Stream, path: Path) -> None:
             )
 
 
+def write_categories(stream: Stream, path: Path, categories: int = 40) -> None:
+    """Write the domain of each host, ``site1234.example,category7``; some domains have none."""
+    hosts: set[str] = set()
+    for part in _parts(stream):
+        hosts.update(pc.unique(part.attributes).to_pylist())
+    domains = sorted(host.removeprefix("www.") for host in hosts)
+    lines = [
+        f"{domain},category{number % categories}\n" for number, domain in enumerate(domains)
+        if number % 10
+    ]  # fmt: skip
+    path.write_text("".join(["domain,category\n", *lines]), encoding="utf-8")
+
+
 def _parts(stream: Stream) -> Iterator[Stream]:
     """Cut the stream where its text fits memory, with users and attributes as strings."""
     for start in range(0, len(stream), CHUNK):

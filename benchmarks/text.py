@@ -20,6 +20,7 @@ from report import Figures, Ratio, Result, at_least, at_most
 from workloads import START_NS, WINDOW_NS, Scale, Stream, for_text, short
 
 TIMES_CAT = at_most(3.5)
+THREE_LEVELS = at_most(3)
 TIMES_PYTHON = at_least(12)
 FORMATS = at_most(1)
 TWO_THREADS = at_least(1.3)
@@ -31,6 +32,18 @@ ZVEIL = Path(sys.executable).parent / "zveil"
 
 PIPED = "NDJSON through pipes"
 PIPED_NET = f"{PIPED}, without start-up"
+
+_LEVELS = """
+time = {{ field = "ts" }}
+user = {{ field = "uid" }}
+input = {{ format = "ndjson" }}
+
+[[attribute]]
+field = "host"
+z = {z}
+window = "1h"
+hierarchy = ["domain", {{ table = "categories.csv" }}]
+"""
 
 # Exchanges through an idle pipe before the clock starts.
 _WARM_UP = 100
@@ -54,6 +67,9 @@ class Programs:
         files.write_ndjson(prefix, self.prefix)
         files.write_csv(stream, self.csv)
         files.write_parquet(stream, self.parquet)
+        self.levels = folder / "levels.toml"
+        files.write_categories(stream, folder / "categories.csv")
+        self.levels.write_text(_LEVELS.format(z=scale.z), encoding="utf-8")
         self.empty.touch()
         subprocess.run([ZVEIL, "key", self.key], check=True, stdout=subprocess.DEVNULL)
 
@@ -100,6 +116,11 @@ def zveil(z: int, *more: str | Path) -> list[str | Path]:
     return [ZVEIL, "run", *fields, "-z", str(z), "--window", "1h", "--json", *more]
 
 
+def in_levels(policy: Path) -> list[str | Path]:
+    """`zveil run` with three levels: host, registered domain, category."""
+    return [ZVEIL, "run", "--policy", policy, "--json"]
+
+
 def in_python(z: int) -> list[str | Path]:
     """Give the same as a program in Python."""
     script = Path(__file__).with_name("in_python.py")
@@ -124,6 +145,7 @@ def runs(scale: Scale) -> list[Result]:
     return [
         *results,
         *_beside_each_other(best, case),
+        *_levels(best, case),
         *_two_threads(best, case),
         *_idle(scale),
         _memory(best, "NDJSON", "memory, NDJSON pipe", case),
@@ -143,6 +165,8 @@ def _measured(programs: Programs, scale: Scale, *, with_python: bool) -> Best:
         "CSV": partial(through, csv, programs.csv),
         "Parquet": programs.parquet_to_parquet,
         "file": programs.from_file,
+        "levels": partial(through, in_levels(programs.levels), programs.ndjson),
+        "levels, empty": partial(through, in_levels(programs.levels), programs.empty),
         "cat, empty": partial(through, ["cat"], programs.empty),
         "NDJSON, empty": partial(through, run, programs.empty),
     }
@@ -199,6 +223,16 @@ def _beside_each_other(best: Best, case: str) -> list[Result]:
         Ratio("CSV through pipes", case, PIPED, csv, piped, FORMATS),
         Ratio("Parquet file to file", case, PIPED, parquet, piped, FORMATS),
         Ratio("Parquet file to file", case, "NDJSON from a file", parquet, file, at_most(None)),
+    ]
+
+
+def _levels(best: Best, case: str) -> list[Result]:
+    three, one = "levels", "NDJSON"
+    net = _net_ns(best, three), _net_ns(best, one)
+    return [
+        Ratio(f"three levels, {PIPED}", case, "one", best[three].ns, best[one].ns, THREE_LEVELS),
+        Ratio(f"three levels, {PIPED_NET}", case, "one", *net, at_most(None)),
+        Figures(f"three levels, {PIPED}", case, {"released": best[three].percent}, "%"),
     ]
 
 

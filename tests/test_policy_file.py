@@ -12,6 +12,7 @@ from test_run import T
 
 from zveil.cli.rule import OPTIONS
 from zveil.cli.run import run as run_command
+from zveil.hierarchy import parse
 from zveil.policy import Policy, PolicyError, read_policy
 from zveil.policy.file import PolicyFileError, parse_policy
 from zveil.policy.schema import SCHEMA
@@ -35,11 +36,20 @@ z = 20
 window = "1h"
 z_max = 100
 veiled = { text = "*" }
+hierarchy = [{ segments = "." }]
+rule = "fixed"
+level = 1
 [[attribute]]
 field = "agent"
 z = 2
 window = 90
 veiled = "null"
+[[attribute]]
+fields = ["lat", "lon"]
+name = "cell"
+z = 3
+window = 60
+hierarchy = [{ cells = [7] }]
 [record]
 keep = ["method", "a\\\\.b"]
 empty = "blank"
@@ -66,9 +76,11 @@ def test_every_key_is_read() -> None:
     assert found.input.format == "csv"
     assert dataclasses.astuple(found.time) == ("ts", "ms", "day")
     assert dataclasses.astuple(found.user) == ("uid", "raw")
-    assert [dataclasses.astuple(each) for each in found.attributes] == [
-        ("page.host", 20, "1h", 100, "*"),
-        ("agent", 2, 90, None, None),
+    segments, cells = parse([{"segments": "."}]), parse([{"cells": [7]}])
+    assert [_values(each) for each in found.attributes] == [
+        ("page.host", 20, "1h", 100, "*", segments, "fixed", 1, ()),
+        ("agent", 2, 90, None, None, None, "fall-through", None, ()),
+        ("cell", 3, 60, None, None, cells, "fall-through", None, ("lat", "lon")),
     ]
     assert dataclasses.astuple(found.record) == (("method", "a\\.b"), "blank")
     assert dataclasses.astuple(found.limits) == (1.5, None, "2GB")
@@ -76,10 +88,15 @@ def test_every_key_is_read() -> None:
     assert used == {key for section in SCHEMA.values() for key in section.keys}
 
 
+def _values(part: Any) -> tuple[Any, ...]:
+    return tuple(getattr(part, field.name) for field in dataclasses.fields(part))
+
+
 def test_the_keys_are_those_of_the_parts() -> None:
     for section in SCHEMA.values():
         fields = [field.name for field in dataclasses.fields(section.part)]
-        assert list(section.keys) == fields
+        assert list(section.keys) == [*fields, *section.instead]
+        assert set(section.instead.values()) <= set(fields)
 
 
 def test_every_key_is_documented_and_no_other() -> None:

@@ -11,6 +11,7 @@ from zveil.times import Instant
 __all__ = [
     "MOST_LEVELS",
     "Gate",
+    "Ladder",
     "Saved",
     "SnapshotError",
     "TextWay",
@@ -24,6 +25,7 @@ __all__ = [
     "read_toml",
     "scan_csv",
     "scan_json",
+    "spell",
 ]
 
 __version__: str
@@ -146,6 +148,8 @@ class _Tally(TypedDict):
     """Good ones: each was decided."""
     leaving: list[int]
     """Records with at least one value released, for each set of gates."""
+    levels: list[list[int]]
+    """Values released at each level, coarsest first, for each gate; none for one without levels."""
     bad: dict[str, int]
     """Bad lines by kind, every kind."""
 
@@ -153,11 +157,35 @@ _Buffers: TypeAlias = tuple[int, bytes, bytes, bytes]
 """A column for Arrow: number of values, bits of those that are there, 64-bit ends, bytes."""
 
 @final
+class Ladder:
+    """The steps from a value to its coarser labels, as `zveil.hierarchy` checks and names them."""
+
+    def __new__(cls, steps: Sequence[tuple[Any, ...]]) -> Self: ...
+    @property
+    def levels(self) -> int:
+        """How many levels a gate is given; the value itself is one, an exact position is not."""
+
+    @property
+    def takes_position(self) -> bool:
+        """Whether it is of a latitude and a longitude."""
+
+    def climb(self, values: Any) -> list[_Buffers]:
+        """Give the labels of a column, finest first; none of them is the value itself."""
+
+    def climb_position(self, latitudes: Any, longitudes: Any) -> list[_Buffers]:
+        """Give the labels of two columns of degrees, finest first."""
+
+def spell(values: Any) -> _Buffers:
+    """Give the values of a column as text: numbers as they are printed, text as it is."""
+
+@final
 class TextWay:
     """Text in, decided, what is released out: the native way of `zveil run`.
 
-    `fields` are time, user, so many `attributes`, then what is kept. Formats are ``"ndjson"`` and
-    ``"csv"`` with a delimiter of one byte; an output may also be ``"columns"`` or ``"nothing"``.
+    `fields` are time, user, so many `attributes`, then what is kept. An attribute may have a
+    ladder; one of a position has the names of the two fields that it is read from. Formats are
+    ``"ndjson"`` and ``"csv"`` with a delimiter of one byte; an output may also be ``"columns"`` or
+    ``"nothing"``.
     `veiled` is for each attribute the text that a veiled value becomes, or None for null. Times
     leave as the beginning of their step.
     """
@@ -172,6 +200,8 @@ class TextWay:
         fields: Sequence[str],
         attributes: int,
         veiled: Sequence[str | None],
+        ladders: Sequence[Ladder | None],
+        positions: Sequence[Sequence[str] | None],
         keep_rest: bool,
         blank: bool,
         time_format: str | None,

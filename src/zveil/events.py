@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zveil.act import TextAct
 from zveil.fields import FieldError, wrong_columns
 from zveil.io import ByteSource, Format, Input
-from zveil.policy import Policy, TimeFormat
+from zveil.policy import Attribute, Policy, TimeFormat
 from zveil.run import MAX_LINE
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Events:
         Names of fields.
     time_format
         What numbers mean; found out by default.
+    positions
+        Attributes that are made of several fields, by name: read as their finest label.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class Events:
         user: str,
         attributes: Sequence[str],
         time_format: TimeFormat | None = None,
+        positions: Mapping[str, Attribute] | None = None,
     ) -> None:
         self.inputs = list(inputs)
         self._policy = Policy.of(
@@ -66,6 +70,8 @@ class Events:
             raw_users=True,
             time_format=time_format,
         )
+        made = tuple((positions or {}).get(each.field, each) for each in self._policy.attributes)
+        self._policy = replace(self._policy, attributes=made)
         self._format: Format | None = None
         self._text: TextAct | None = None
         self._done = 0
@@ -130,13 +136,24 @@ class Events:
 
         moments = Moments(self._policy.time.format)
         fields = list(self._policy.fields)
+        wanted = fields[:2] + [name for each in self._policy.attributes for name in each.reads]
         with BatchSource(source) as batches:
             self._source = batches
-            for name in fields:
+            for name in wanted:
                 if name not in batches.schema.names:
                     raise LookupError(name, batches.schema.names)
             for batch in batches:
-                chosen, times = moments.read(batch.select(fields), fields[0])
+                chosen, times = moments.read(batch.select(wanted), fields[0])
                 self.bad += batch.num_rows - chosen.num_rows
-                columns = [moments.stamps(times), *chosen.columns[1:]]
+                columns = [moments.stamps(times), chosen.column(1)]
+                columns += [_values(chosen, each) for each in self._policy.attributes]
                 yield pa.record_batch(columns, names=fields)
+
+
+def _values(batch: pa.RecordBatch, attribute: Attribute) -> pa.Array:
+    columns = [batch.column(name) for name in attribute.reads]
+    if attribute.hierarchy is None or not attribute.fields:
+        return columns[0]
+    from zveil.act.levels import Levels
+
+    return Levels(attribute.hierarchy).of(columns)[-1]

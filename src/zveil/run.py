@@ -180,16 +180,25 @@ class Run:
         found = Summary(policy=self.policy.fingerprint)
         own = found.take(self.policy.attributes, self._gates, self._zs)
         leaving: list[int] = []
+        levels: Sequence[Sequence[int]] = []
         if isinstance(self._act, TextAct):
             tally = self._act.way.tally()
+            levels = tally["levels"]
             found.lines, found.records, leaving = tally["lines"], tally["records"], tally["leaving"]
             found.bad = {kind: count for kind, count in tally["bad"].items() if count}
             found.time_format = self._act.way.time_format
         elif self._act is not None:
             found.records, leaving = self._act.records, self._act.leaving
+            levels = self._act.levels
             found.time_format = self._act.moments.time_format
             if self._act.moments.bad:
                 found.bad = {"time": self._act.moments.bad}
+        first = own * len(self.policy.attributes)
+        for number, attribute in enumerate(self.policy.attributes):
+            if attribute.hierarchy is not None:
+                released = levels[first + number] if levels else []
+                outcome = found.outcomes[number]
+                found.outcomes[number] = outcome.at_levels(attribute.hierarchy.names, released)
         if leaving:
             is_blank = self.policy.record.empty == "blank"
             found.left = found.records if is_blank else leaving[own]
@@ -339,7 +348,7 @@ class Run:
             return BatchSource(source)
         with BatchSource(source.input) as whole, self._named(source.input):
             act = self._columns_act(whole)
-        return BatchSource(source.input, act.fields, worded=act.worded)
+        return BatchSource(source.input, act.reads, worded=act.worded)
 
     def _columns_act(self, source: BatchSource) -> ColumnsAct:
         from zveil.act.columns import ColumnsAct
@@ -415,7 +424,8 @@ class Run:
         if not self._is_field_missing(self._act, enough):
             return
         names = names_of(self._head)
-        wanted = (self.policy.time.field, self.policy.user.field, *self.policy.names)
+        wanted = [self.policy.time.field, self.policy.user.field]
+        wanted += [name for each in self.policy.attributes for name in each.reads]
         absent = [name for name in wanted if name not in names] or list(wanted)
         raise FieldError(no_such_field(absent[0], names))
 

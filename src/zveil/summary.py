@@ -1,10 +1,22 @@
 """What a run came to: every event accounted for."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from zveil.gate import Gate
 from zveil.policy import Attribute
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """What was released at one level of a hierarchy."""
+
+    level: int
+    """0 is the value itself, or the finest cell."""
+    name: str
+    released: int
+    share: float
+    """Of all observations of the attribute."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +38,17 @@ class Outcome:
     """Veiled: no value, no user, or no time."""
     refused: int
     """How many of those with few users met the memory limit."""
+    levels: tuple[Level, ...] = ()
+    """The released ones by level, where there is a hierarchy."""
+
+    def at_levels(self, names: Sequence[str], released: Sequence[int]) -> "Outcome":
+        """Add what was released at each level; gates count levels from the coarsest."""
+        counts = list(released)[::-1] or [0] * len(names)
+        levels = [
+            Level(level=number, name=name, released=count, share=count / max(self.observed, 1))
+            for number, (name, count) in enumerate(zip(names, counts, strict=True))
+        ]
+        return replace(self, levels=tuple(levels))
 
     @classmethod
     def of(cls, attribute: Attribute, gate: Gate) -> "Outcome":
@@ -125,6 +148,9 @@ class Summary:
         if without_z:
             for name in ("policy", "left", "outcomes"):
                 del found[name]
+        for outcome in found.get("outcomes", []):
+            if not outcome["levels"]:
+                del outcome["levels"]
         found["observed"] = self.observed
         if not without_z:
             found["released"] = self.released

@@ -22,6 +22,7 @@ mod error;
 mod expiry;
 mod gate;
 mod key;
+pub mod ladder;
 mod memory;
 mod noise;
 mod pseudonym;

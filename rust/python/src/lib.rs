@@ -3,6 +3,7 @@
 mod columns;
 mod failure;
 mod gate;
+mod ladder;
 mod scan;
 mod text;
 mod times;
@@ -16,6 +17,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gate::Gate>()?;
     module.add_class::<gate::Saved>()?;
     module.add_function(wrap_pyfunction!(gate::open_snapshot, module)?)?;
+    module.add_class::<ladder::Ladder>()?;
+    module.add_function(wrap_pyfunction!(ladder::spell, module)?)?;
     module.add_class::<text::TextWay>()?;
     module.add_function(wrap_pyfunction!(text::field_path, module)?)?;
     module.add_function(wrap_pyfunction!(text::parse_times, module)?)?;

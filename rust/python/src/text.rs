@@ -3,13 +3,14 @@
 use crate::columns::{Import, column};
 use crate::failure::Failure;
 use crate::gate::Gate;
+use crate::ladder::Ladder;
 use pyo3::exceptions::{PyLookupError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use zveil_core::text::{
-    Empty, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat, Way, WayError, Written,
-    path,
+    Empty, Hierarchy, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat, Way,
+    WayError, Written, path,
 };
 use zveil_core::{Pseudonyms, Role, Secret, Value};
 
@@ -17,7 +18,8 @@ use zveil_core::{Pseudonyms, Role, Secret, Value};
 pub(crate) struct TextWay(Mutex<Way>);
 
 /// A column for Arrow: number of values, bits of those that are there, ends, bytes.
-type Buffers<'py> = (usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+pub(crate) type Buffers<'py> =
+    (usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 fn text_format(name: &str, delimiter: &str) -> PyResult<TextFormat> {
     match (name, delimiter.as_bytes()) {
@@ -69,6 +71,7 @@ fn way_failure(error: WayError) -> PyErr {
 impl TextWay {
     #[new]
     #[pyo3(signature = (*, source, source_delimiter, to, to_delimiter, fields, attributes, veiled,
+        ladders, positions,
         keep_rest, blank, time_format, step_ns, raw_users, max_line, stop_at_problem, key, threads))]
     #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
@@ -79,6 +82,8 @@ impl TextWay {
         fields: Vec<String>,
         attributes: usize,
         veiled: Vec<Option<String>>,
+        ladders: Vec<Option<Py<Ladder>>>,
+        positions: Vec<Option<[String; 2]>>,
         keep_rest: bool,
         blank: bool,
         time_format: Option<&str>,
@@ -111,6 +116,7 @@ impl TextWay {
         if attributes == 0 || fields.len() < 2 + attributes {
             return Err(PyValueError::new_err("fields: expected time, user and attributes"));
         }
+        let hierarchies = hierarchies(attributes, ladders, positions)?;
         let plan = Plan {
             input: text_format(source, source_delimiter)?,
             output: match to {
@@ -121,6 +127,7 @@ impl TextWay {
             fields,
             attributes,
             veiled,
+            hierarchies,
             keep_rest,
             empty: if blank { Empty::Blank } else { Empty::Drop },
             time_format,
@@ -193,13 +200,35 @@ impl TextWay {
         found.set_item("lines", tally.lines)?;
         found.set_item("records", tally.records)?;
         found.set_item("leaving", tally.leaving)?;
+        found.set_item("levels", tally.levels)?;
         found.set_item("bad", bad)?;
         Ok(found)
     }
 }
 
+fn hierarchies(
+    attributes: usize,
+    ladders: Vec<Option<Py<Ladder>>>,
+    positions: Vec<Option<[String; 2]>>,
+) -> PyResult<Vec<Option<Hierarchy>>> {
+    if ladders.iter().all(Option::is_none) {
+        return Ok(Vec::new());
+    }
+    if ladders.len() != attributes || positions.len() != attributes {
+        return Err(PyValueError::new_err("ladders, positions: expected one for each attribute"));
+    }
+    let hierarchy = |(ladder, position): (Option<Py<Ladder>>, Option<[String; 2]>)| {
+        let takes_position = ladder.as_ref().is_some_and(|ladder| ladder.get().0.takes_position());
+        if takes_position != position.is_some() {
+            return Err(PyValueError::new_err("positions: expected for a ladder of cells, only"));
+        }
+        Ok(ladder.map(|ladder| Hierarchy { ladder: Arc::clone(&ladder.get().0), position }))
+    };
+    ladders.into_iter().zip(positions).map(hierarchy).collect()
+}
+
 /// The ends begin with a zero, as Arrow has it.
-fn buffers<'py>(py: Python<'py>, column: &TextColumn) -> Buffers<'py> {
+pub(crate) fn buffers<'py>(py: Python<'py>, column: &TextColumn) -> Buffers<'py> {
     let mut bits = vec![0_u8; column.ends.len().div_ceil(8)];
     let mut ends = vec![0_u8; 8];
     for (place, (end, is_null)) in column.ends.iter().zip(&column.is_null).enumerate() {

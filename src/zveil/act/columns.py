@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zveil._native import pseudonyms
+from zveil.act.levels import Levels, bools
 from zveil.act.moments import Moments, rounded_type
 from zveil.gate import Gate
 from zveil.policy import Attribute, Policy
@@ -49,14 +50,29 @@ class ColumnsAct:
         self._gates = list(gates)
         self._key = key
         self.fields = list(policy.fields)
+        self._beside = [name for each in policy.attributes for name in each.fields]
+        self._made = {each.field for each in policy.attributes if each.fields}
         self.check(schema)
         if policy.keeps_all:
-            self.fields += [name for name in schema.names if name not in self.fields]
+            known = {*self.fields, *self._beside}
+            self.fields += [name for name in schema.names if name not in known]
+        hierarchies = [each.hierarchy for each in policy.attributes]
+        self._levels = [None if each is None else Levels(each) for each in hierarchies]
+        self.levels = [
+            [0] * each.levels if each else []
+            for _ in range(len(gates) // len(policy.attributes))
+            for each in hierarchies
+        ]
+        """Values released so far at each level, coarsest first: for each gate."""
         self.records = 0
         self.leaving = [0] * (len(gates) // len(policy.attributes))
         self._words: tuple[pa.Array, pa.Array] | None = None
         self.moments = Moments(policy.time.format, stop_at_problem=stop_at_problem)
-        types = [schema.field(name).type for name in self.fields]
+        labelled = {each.field for each in policy.attributes if each.hierarchy is not None}
+        types = [
+            pa.large_string() if name in labelled else schema.field(name).type
+            for name in self.fields
+        ]
         self._step_ns = policy.time.step_ns
         if self._step_ns is not None:
             types[0] = rounded_type(types[0])
@@ -73,11 +89,17 @@ class ColumnsAct:
     @property
     def worded(self) -> list[str]:
         """The columns that may as well come as dictionaries."""
-        return self.fields[1 : 2 + len(self._policy.attributes)]
+        named = self.fields[1 : 2 + len(self._policy.attributes)]
+        return [name for name in named if name not in self._made]
+
+    @property
+    def reads(self) -> list[str]:
+        """The columns that are needed; what a position leaves as is none of them."""
+        return [name for name in self.fields if name not in self._made] + self._beside
 
     def check(self, schema: pa.Schema) -> None:
         """Raise the LookupError for a schema that lacks a field, or has one twice."""
-        for name in self.fields:
+        for name in self.reads:
             if schema.names.count(name) != 1:
                 raise LookupError(name, schema.names)
 
@@ -88,32 +110,46 @@ class ColumnsAct:
     def act(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Decide the rows of a batch, and give those that leave."""
         batch, times = self.moments.read(batch, self.fields[0])
-        columns = [batch.column(name) for name in self.fields]
+        nothing = pa.nulls(batch.num_rows, pa.large_string())
+        columns = [nothing if name in self._made else batch.column(name) for name in self.fields]
         users = columns[1]
         count = len(self._policy.attributes)
-        values = columns[2 : 2 + count]
+        values = [
+            [column] if found is None else found.of([batch.column(name) for name in each.reads])
+            for each, found, column in zip(
+                self._policy.attributes, self._levels, columns[2 : 2 + count], strict=True
+            )
+        ]
         self.records += batch.num_rows
+        decided: list[NDArray[np.int8]] = []
         masks: list[Mask] = []
         for number in reversed(range(len(self.leaving))):
             gates = self._gates[number * count : (number + 1) * count]
-            masks = [
-                gate.observe_many(times, users, value, time_unit=self.moments.unit)
-                for gate, value in zip(gates, values, strict=True)
+            decided = [
+                self._decided(gate, times, users, value, found)
+                for gate, value, found in zip(gates, values, self._levels, strict=True)
             ]
+            masks = [each >= 0 for each in decided]
+            for place, each in enumerate(decided, number * count):
+                for level in range(len(self.levels[place])):
+                    self.levels[place][level] += int(np.count_nonzero(each == level))
             self.leaving[number] += int(np.count_nonzero(np.logical_or.reduce(masks)))
+        for number, found in enumerate(self._levels):
+            if found is not None:
+                columns[2 + number] = found.labels(values[number], decided[number])
         for number, (mask, veil) in enumerate(zip(masks, self._veils, strict=True)):
             value = columns[2 + number]
             if veil is not None and value.type != veil.type:
                 value = columns[2 + number] = value.cast(veil.type)
             if not mask.all():
                 nothing = pa.nulls(1, value.type)[0] if veil is None else veil
-                columns[2 + number] = pc.if_else(_bools(mask), value, nothing)
+                columns[2 + number] = pc.if_else(bools(mask), value, nothing)
         if self._step_ns is not None:
             columns[0] = self.moments.rounded(columns[0], times, self._step_ns)
         leaves = np.logical_or.reduce(masks)
         if self._policy.record.empty == "drop" and not leaves.all():
             names = list(map(str, range(len(columns))))
-            kept = pa.record_batch(columns, names).filter(_bools(leaves))
+            kept = pa.record_batch(columns, names).filter(bools(leaves))
             columns = kept.columns
         if self._policy.user.pseudonym != "raw":
             columns[1] = self._pseudonyms(columns[1])
@@ -121,6 +157,20 @@ class ColumnsAct:
             if columns[number].type != field.type:  # came as a dictionary, of its own accord
                 columns[number] = columns[number].dictionary_decode()
         return pa.record_batch(columns, schema=self.schema)
+
+    def _decided(
+        self,
+        gate: Gate,
+        times: pa.Array,
+        users: pa.Array,
+        levels: list[pa.Array],
+        found: Levels | None,
+    ) -> NDArray[np.int8]:
+        """Give the level released, 0 where there is but one, and -1 where veiled."""
+        if found is not None:
+            return gate.observe_levels_many(times, users, levels, time_unit=self.moments.unit)
+        mask = gate.observe_many(times, users, levels[0], time_unit=self.moments.unit)
+        return mask.view(np.int8) - np.int8(1)
 
     def _pseudonyms(self, users: pa.Array) -> pa.Array:
         if not pa.types.is_dictionary(users.type):
@@ -152,9 +202,3 @@ def _veil(attribute: Attribute, kind: pa.DataType) -> pa.Scalar | None:
     # Arrow chooses between texts of this type only.
     kind = pa.large_string() if kind == pa.string_view() else kind
     return pa.scalar(attribute.veiled, kind)
-
-
-def _bools(mask: Mask) -> pa.Array:
-    """Give a mask as Arrow has it; `pyarrow.array` would load pandas to ask whether it is its."""
-    bits = np.packbits(mask, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(bits)])

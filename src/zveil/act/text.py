@@ -69,6 +69,11 @@ class TextAct:
             fields=list(policy.fields),
             attributes=len(policy.attributes),
             veiled=[attribute.veiled for attribute in policy.attributes],
+            ladders=[
+                None if attribute.hierarchy is None else attribute.hierarchy.native()
+                for attribute in policy.attributes
+            ],
+            positions=[list(attribute.fields) or None for attribute in policy.attributes],
             keep_rest=policy.keeps_all,
             blank=policy.record.empty == "blank",
             time_format=policy.time.format,

@@ -41,6 +41,7 @@ def as_dict(audit: Audit) -> dict[str, object]:
         },
         "rotation": None if audit.rotation is None else _rotation(audit.rotation),
         "fields": [asdict(each) for each in use.fields],
+        "levels": [asdict(each) for each in audit.levels],
         "over_time": None if use.course is None else _course(use.course),
         "released_per_user": {f"p{percent}": count for percent, count in use.per_user.items()},
         "first": None if use.first_ns is None else moment(use.first_ns),

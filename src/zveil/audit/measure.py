@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from zveil.audit.crowds import KS, Crowds, class_sizes, crowds
+from zveil.audit.levels import FieldLevels, field_levels
 from zveil.audit.linkage import Linkage, linkage
 from zveil.audit.observations import Observations
 from zveil.audit.points import Points, Resolution
 from zveil.audit.unicity import Unicity, unicity
 from zveil.audit.utility import Utility, utility
+from zveil.hierarchy import Hierarchy
 
 SAMPLE = 10_000
 SEED = 1
@@ -36,6 +38,8 @@ class Options:
         Most users tried for unicity, from 1, and what draws them.
     show_values
         Name the values that at least so many users released, from 2; None: name none.
+    hierarchies
+        For each field its hierarchy, if it has one, to tell the levels that were released.
 
     Raises
     ------
@@ -54,6 +58,7 @@ class Options:
     sample: int = SAMPLE
     seed: int = SEED
     show_values: int | None = None
+    hierarchies: tuple[Hierarchy | None, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rotate_ns is not None and self.rotate_ns < SHORTEST_PERIOD_NS:
@@ -111,6 +116,8 @@ class Audit:
     """Released values without a time or a user, left out."""
     bad: int = 0
     """Lines that could not be read, left out."""
+    levels: tuple[FieldLevels, ...] = ()
+    """What was released at each level, of the fields of which it can be known."""
 
     def crowds_at(self, resolution: Resolution) -> Crowds:
         """Give the distribution of k at one resolution."""
@@ -175,6 +182,7 @@ def audit(
         values=_values(released, points, asked.show_values),
         incomplete=released.incomplete,
         bad=bad,
+        levels=field_levels(released, original, asked.hierarchies),
     )
 
 

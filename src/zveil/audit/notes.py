@@ -42,6 +42,13 @@ def notes(audit: Audit) -> list[str]:
             "More was released than the original holds: these are not the files it was made "
             "from, and what was veiled is unknown."
         )
+    if audit.levels:
+        found.append(
+            "A released value is counted at the finest level at which the original has it; cells "
+            "are counted by their resolution."
+        )
+    elif any(audit.options.hierarchies):
+        found.append("Without the original it is unknown of which level a released value is.")
     if use.ids_match is False:
         found.append(
             "The released stream has other ids than the original. Visible users are counted "

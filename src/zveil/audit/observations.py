@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from zveil._native import spell
+from zveil.act.levels import plain_values, text_array
+
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
@@ -72,6 +75,15 @@ class Codebook:
                     if first <= code < first + len(known):
                         found.append(str(known[code - first].as_py()))
         return found
+
+    def texts(self) -> pa.Array:
+        """Give all values as text, in the order of their numbers."""
+        pieces = sorted(
+            ((first, known) for every in self._known.values() for known, first in every),
+            key=lambda piece: piece[0],
+        )
+        texts = [text_array(spell(plain_values(known))) for _, known in pieces]
+        return pa.concat_arrays([pa.array([], pa.large_string()), *texts])
 
     def holds_all(self, others: Codebook) -> bool:
         """Whether every value of another book is in this one."""

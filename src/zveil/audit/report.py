@@ -21,6 +21,7 @@ from zveil.audit.tables import (
     crowd_rows,
     field_rows,
     group_rows,
+    level_rows,
     linkage_rows,
     moment,
     number,
@@ -147,6 +148,8 @@ def _use(audit: Audit) -> str:
         _table("Observations and users", use_rows(use)),
         _table("By field", field_rows(use)),
     ]
+    if audit.levels:
+        parts.append(_table("What was released, by level", level_rows(audit.levels)))
     if use.per_user:
         parts.append(_table("Released observations of a visible user", per_user_rows(use)))
     if use.course is not None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from zveil.audit.crowds import GROUPS, KS, Crowds
+from zveil.audit.levels import FieldLevels
 from zveil.audit.linkage import Linkage
 from zveil.audit.measure import Value
 from zveil.audit.unicity import Unicity
@@ -104,6 +105,18 @@ def field_rows(use: Utility) -> Rows:
         )
         for each in use.fields
     ]
+    return rows
+
+
+def level_rows(found: Sequence[FieldLevels]) -> Rows:
+    """Give what was released of each field at each level."""
+    rows: Rows = [("field", "level", "released", "share")]
+    for field in found:
+        whole = sum(each.released for each in field.levels)
+        rows += [
+            (field.field, each.name, number(each.released), _of(each.released, whole))
+            for each in field.levels
+        ]
     return rows
 
 

@@ -10,6 +10,7 @@ from zveil.audit.tables import (
     Rows,
     crowd_rows,
     field_rows,
+    level_rows,
     linkage_rows,
     per_user_rows,
     unicity_rows,
@@ -25,6 +26,8 @@ def as_text(audit: Audit) -> str:
     """Give an audit as text."""
     use = audit.utility
     parts = [_table(use_rows(use)[1:]), _table(field_rows(use))]
+    if audit.levels:
+        parts.append(_titled("What was released, by level", level_rows(audit.levels)))
     if use.per_user:
         parts.append(_table(per_user_rows(use)))
     parts.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from zveil.cli.inputs import (
 )
 from zveil.durations import duration_ns
 from zveil.io import Format, Input, SourceError, find
-from zveil.policy import TimeFormat
+from zveil.policy import Attribute, TimeFormat
 from zveil.style import require_matplotlib
 
 if TYPE_CHECKING:
@@ -33,7 +34,16 @@ _TIMES = ("none", "week", "day", "hour", "minute")
 
 @click.command(short_help="Measure what an observer of a released stream has.")
 @click.argument("released", nargs=-1, type=click.Path(), metavar="[RELEASED]...")
-@field_options("Field of a value that was released or veiled; repeat it for several.")
+@click.option(
+    "--policy", "policy_file", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Take the fields from the policy file of the run instead, and with --original tell what "
+    "was released at each level of its hierarchies.",
+)  # fmt: skip
+@field_options(
+    "Field of a value that was released or veiled; repeat it for several.",
+    required=False,
+    more="  [required]",
+)
 @click.option(
     "--original", multiple=True, type=click.Path(), metavar="FILE",
     help="What the stream was made from, to count what was veiled; repeat it for several files.",
@@ -68,8 +78,9 @@ _TIMES = ("none", "week", "day", "hour", "minute")
 @click.option("--json", "as_json", is_flag=True, help="The figures as one JSON object.")
 def audit(
     released: tuple[str, ...],
-    time_field: str,
-    user_field: str,
+    policy_file: str | None,
+    time_field: str | None,
+    user_field: str | None,
     attribute_fields: tuple[str, ...],
     original: tuple[str, ...],
     rotate: str | None,
@@ -105,7 +116,9 @@ def audit(
     watch = Watch(quiet=quiet or as_json)
     form = Format(stated) if stated else None
     try:
+        fields, parts = _fields(policy_file, time_field, user_field, attribute_fields, time_format)
         asked = _options(rotate, points, sample, seed, show_values)
+        asked = replace(asked, hierarchies=tuple(part.hierarchy for part in parts))
         sources = find(released, form)
         originals = find(original, form) if original else []
         if None in [each.path for each in sources] and None in [each.path for each in originals]:
@@ -113,13 +126,46 @@ def audit(
         _check_report(report, [*sources, *originals])
     except (SourceError, ValueError) as error:
         raise click.UsageError(_as_option(str(error))) from None
-    fields = Fields(
-        time=time_field, user=user_field, attributes=attribute_fields, time_format=time_format
-    )
+    whole = replace(fields, positions=tuple(part for part in parts if part.fields))
     with told(watch, _as_option):
-        found = _measure(sources, originals, fields, asked, watch)
+        found = _measure(sources, originals, (fields, whole), asked, watch)
         watch.clear()
         _tell(found, as_json=as_json, report=report, names=[each.name for each in sources])
+
+
+def _fields(
+    policy_file: str | None,
+    time: str | None,
+    user: str | None,
+    attributes: tuple[str, ...],
+    time_format: TimeFormat | None,
+) -> tuple[Fields, tuple[Attribute, ...]]:
+    """Give the fields of the released stream, and the attributes of the policy if there is one."""
+    given = {"time": time, "user": user, "attribute": attributes}
+    if policy_file is None:
+        for name, value in given.items():
+            if not value:
+                raise ValueError(f"{name}: say which field, or name a --policy that does")
+        fields = Fields(
+            time=time or "", user=user or "", attributes=attributes, time_format=time_format
+        )
+        return fields, ()
+    for name, value in (given | {"time-format": time_format}).items():
+        if value:
+            raise ValueError(f"{name}: the policy file says that; leave one of the two out")
+    from zveil.policy import read_policy
+
+    try:
+        policy = read_policy(policy_file)
+    except OSError as error:
+        raise ValueError(f"policy: {policy_file}: {(error.strerror or '').lower()}") from None
+    fields = Fields(
+        time=policy.time.field,
+        user=policy.user.field,
+        attributes=policy.names,
+        time_format=policy.time.format,
+    )
+    return fields, policy.attributes
 
 
 def _options(
@@ -141,16 +187,17 @@ def _options(
 def _measure(
     sources: Sequence[Input],
     originals: Sequence[Input],
-    fields: Fields,
+    fields: tuple[Fields, Fields],
     asked: Options,
     watch: Watch,
 ) -> Audit:
     from zveil.audit import audit as measure
 
-    observations, bad = read(sources, fields, watch, "what was released")
+    left, whole = fields
+    observations, bad = read(sources, left, watch, "what was released")
     original = None
     if originals:
-        original, more = read(originals, fields, watch, "the original")
+        original, more = read(originals, whole, watch, "the original")
         bad += more
     return measure(observations, original, asked, bad=bad, watch=watch)
 
@@ -184,5 +231,5 @@ def _tell(found: Audit, *, as_json: bool, report: str | None, names: Sequence[st
 def _as_option(words: str) -> str:
     """Name a parameter as it is typed: ``rotate: ...`` becomes ``--rotate: ...``."""
     name, colon, rest = words.partition(": ")
-    known = {"time", "user", "attribute", "rotate", "report", "time-format"}
+    known = {"policy", "time", "user", "attribute", "rotate", "report", "time-format"}
     return f"--{name}{colon}{rest}" if name in known else words

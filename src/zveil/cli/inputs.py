@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from zveil.io import Format, Input, SourceError, UnknownFormatError
-from zveil.policy import TimeFormat
+from zveil.policy import Attribute, TimeFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,6 +95,8 @@ class Fields:
     user: str
     attributes: tuple[str, ...]
     time_format: TimeFormat | None
+    positions: tuple[Attribute, ...] = ()
+    """Attributes that are made of several fields, where these are read."""
 
     def events(self, inputs: Sequence[Input]) -> Events:
         """Give the events of some files."""
@@ -106,6 +108,7 @@ class Fields:
             user=self.user,
             attributes=self.attributes,
             time_format=self.time_format,
+            positions={each.field: each for each in self.positions},
         )
 
 

@@ -113,6 +113,7 @@ def _outcome_rows(outcome: Outcome) -> list[tuple[str, int, str]]:
         ("veiled: no value, user or time", outcome.empty),
     ]
     counts = always + [(word, count) for word, count in rare if count]
+    counts[1:1] = [(f"  as {level.name}", level.released) for level in outcome.levels]
     rows = [(word, count, _share(count, outcome.observed)) for word, count in counts]
     if outcome.refused:
         rows.append(("(met the memory limit)", outcome.refused, ""))

@@ -161,11 +161,17 @@ class _Reading:
                 self.note(entry.place, where, _unknown("key", key, section.keys))
                 continue
             try:
-                given[key] = section.keys[key](entry.value, self._folder)
+                made = section.keys[key](entry.value, self._folder)
             except ValueError as error:
                 self.note(entry.value.place, (*where, key), str(error))
+                continue
+            meant = section.instead.get(key, key)
+            if meant in given:
+                self.note(entry.place, (*where, key), f"expected either {key!r} or {meant!r}")
+            given[meant] = made
+        given_keys = {section.instead.get(key, key) for key in value.held}
         for key in section.required:
-            if key not in value.held:
+            if key not in given_keys:
                 self.note(place, where, f"expected the key {key!r}")
         if len(self.problems) > before:
             return None

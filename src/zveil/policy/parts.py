@@ -1,12 +1,18 @@
 """The parts of a policy, as the sections of a policy file: each checks what it can by itself."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from zveil._native import field_path
 from zveil.durations import Duration, Size, duration_ns, size_bytes
+from zveil.gate import Rule
 from zveil.policy.error import PolicyError
+
+if TYPE_CHECKING:
+    from zveil.hierarchy import Hierarchy
 
 TimeFormat = Literal["s", "ms", "us", "ns", "iso"]
 Rounding = Literal["none", "minute", "hour", "day"]
@@ -109,11 +115,19 @@ class Attribute:
     Parameters
     ----------
     field
-        The name of the field.
+        The name of the field; of a position the name that it leaves under.
     z, window, z_max
         As for `zveil.Gate`.
     veiled
         The text that a veiled value becomes where its record leaves; None for null.
+    hierarchy
+        Its coarser labels, as `zveil.hierarchy.parse` makes them; None for the value alone.
+    rule
+        How levels are counted, as for `zveil.Gate`.
+    level
+        With the rule ``"fixed"``: which; 0 is the value itself, or the finest cell.
+    fields
+        Of a position the fields of latitude and longitude. They do not leave by themselves.
     """
 
     field: str
@@ -122,6 +136,10 @@ class Attribute:
     window: Duration
     z_max: int | None = None
     veiled: str | None = None
+    hierarchy: Hierarchy | None = None
+    rule: Rule = "fall-through"
+    level: int | None = None
+    fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_whole(self.z, "z")
@@ -132,6 +150,40 @@ class Attribute:
                 raise PolicyError(
                     ("z_max",), f"expected at least z, which is {self.z}, got {self.z_max}"
                 )
+        _one_of(self.rule, get_args(Rule), "rule")
+        self._check_levels()
+
+    def _check_levels(self) -> None:
+        of_position = self.hierarchy is not None and self.hierarchy.takes_position
+        if of_position and len(self.fields) != 2:
+            raise PolicyError(
+                ("hierarchy",),
+                "cells are of a position; say of which fields, and what they leave as, with "
+                'fields = ["lat", "lon"] and name = "cell"',
+            )
+        if self.fields and not of_position:
+            raise PolicyError(
+                ("fields",), "expected for cells only, such as hierarchy = [{ cells = [9, 7] }]"
+            )
+        if self.hierarchy is None and self.rule != "fall-through":
+            raise PolicyError(("rule",), "expected with a hierarchy only: there are no levels")
+        if (self.rule == "fixed") != (self.level is not None):
+            raise PolicyError(("level",), "expected with rule = 'fixed', and only there")
+        self.gate_level()
+
+    def gate_level(self) -> int | None:
+        """Give the fixed level as a gate counts it, from the coarsest; None without one."""
+        if self.hierarchy is None or self.level is None:
+            return None
+        try:
+            return self.hierarchy.gate_level(self.level)
+        except ValueError as error:
+            raise _at("level", error) from None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The fields that it is read from."""
+        return self.fields or (self.field,)
 
     @property
     def window_ns(self) -> int:
@@ -151,6 +203,10 @@ class Attribute:
             window_ns=self.window_ns,
             z_max=None if self.most_z == self.z else self.z_max,
             veiled=self.veiled,
+            hierarchy=None if self.hierarchy is None else list(self.hierarchy.meaning),
+            rule=None if self.rule == "fall-through" else self.rule,
+            level=self.level,
+            fields=[field_path(name) for name in self.fields] or None,
         )
 
 

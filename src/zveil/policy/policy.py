@@ -112,7 +112,11 @@ class Policy:
             (("time",), self.time.field),
             (("user",), self.user.field),
         ]
-        roles += [(("attribute", n), each.field) for n, each in enumerate(self.attributes)]
+        roles += [
+            (("attribute", n), name)
+            for n, each in enumerate(self.attributes)
+            for name in (each.field, *each.fields)
+        ]
         paths: dict[Path, Where] = {}
         for role, name in roles:
             path = tuple(field_path(name))
@@ -133,10 +137,17 @@ class Policy:
         self._check_kept(set(paths))
 
     def _check_kept(self, named: set[Path]) -> None:
+        positions = {
+            tuple(field_path(name)): each.field for each in self.attributes for name in each.fields
+        }
         for name in self.record.keep:
             path = tuple(field_path(name))
             if not all(path):
                 raise _at_keep(f"expected the name of a field, got {name!r}")
+            if path in positions:
+                raise _at_keep(
+                    f"{name!r} is part of {positions[path]!r}, and would tell the exact position"
+                )
             for inner in _below(path, named):
                 raise _at_keep(
                     f"{name!r} holds {_name(inner)!r} inside, which would leave undecided; "
@@ -231,6 +242,8 @@ class Policy:
                         z_max=each.z_max if z is None else None,
                         lateness=self._lateness(),
                         max_future=self.limits.max_future,
+                        rule=each.rule,
+                        fixed_level=each.gate_level(),
                         memory_limit=limit,
                         time_unit="ns",
                         threads=threads,

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
+from zveil.gate import Rule
 from zveil.io.formats import Format
 from zveil.policy.document import Value
 from zveil.policy.parts import (
@@ -22,6 +23,9 @@ from zveil.policy.parts import (
     TimeFormat,
     User,
 )
+
+if TYPE_CHECKING:
+    from zveil.hierarchy import Hierarchy
 
 Reader: TypeAlias = Callable[[Value, Path], Any]
 """Makes of a value what the policy holds; files are looked for in the folder. Raises ValueError
@@ -81,6 +85,21 @@ def veiled(value: Value, _: Path) -> str | None:
     raise ValueError(f'expected "null", or a text of your own as {{ text = "*" }}, got {value}')
 
 
+def hierarchy(value: Value, folder: Path) -> Hierarchy:
+    """Take the steps of a hierarchy."""
+    from zveil.hierarchy import parse
+
+    return parse(_plain(value), folder)
+
+
+def _plain(value: Value) -> Any:
+    if value.kind == "list":
+        return [_plain(item) for item in value.held]
+    if value.kind == "table":
+        return {name: _plain(entry.value) for name, entry in value.held.items()}
+    return value.held
+
+
 def one_of(*choices: str) -> Reader:
     """Take one of these words."""
     words = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
@@ -101,6 +120,8 @@ class Section:
     keys: Mapping[str, Reader]
     is_repeated: bool = False
     """Written with two brackets, as often as needed."""
+    instead: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Keys that may stand instead of others."""
 
     @property
     def required(self) -> list[str]:
@@ -127,8 +148,21 @@ SCHEMA: dict[str, Section] = {
     "user": Section(User, {"field": text, "pseudonym": one_of(*get_args(Pseudonym))}),
     "attribute": Section(
         Attribute,
-        {"field": text, "z": whole, "window": duration, "z_max": whole, "veiled": veiled},
+        {
+            "field": text,
+            "z": whole,
+            "window": duration,
+            "z_max": whole,
+            "veiled": veiled,
+            "hierarchy": hierarchy,
+            "rule": one_of(*get_args(Rule)),
+            "level": whole,
+            "fields": texts,
+            "name": text,
+        },
         is_repeated=True,
+        # What is made of several fields has a name of its own.
+        instead={"name": "field"},
     ),
     "record": Section(Record, {"keep": texts, "empty": one_of(*get_args(Empty))}),
     "limits": Section(

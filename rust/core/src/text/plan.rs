@@ -4,6 +4,8 @@ use super::json::quote_json;
 use super::pen::Piece;
 use super::stamp::Step;
 use super::time::TimeFormat;
+use crate::ladder::Ladder;
+use std::sync::Arc;
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct Plan {
     pub attributes: usize,
     /// What a veiled value of each attribute becomes: a text, or `None` for null.
     pub veiled: Vec<Option<String>>,
+    /// For each attribute where its coarser labels come from, if it has any.
+    pub hierarchies: Vec<Option<Hierarchy>>,
     /// Fields that have no name here leave too.
     pub keep_rest: bool,
     pub empty: Empty,
@@ -55,6 +59,64 @@ pub struct Plan {
     pub max_line: usize,
     /// The first bad line ends it.
     pub stop_at_problem: bool,
+}
+
+/// The coarser labels of an attribute.
+#[derive(Clone, Debug)]
+pub struct Hierarchy {
+    pub ladder: Arc<Ladder>,
+    /// The fields of latitude and longitude, for an attribute that is made of a position. Neither
+    /// leaves, and the attribute's own name is none of a field that is read.
+    pub position: Option<[String; 2]>,
+}
+
+impl Plan {
+    /// The positions among the attributes: the number of each, and its fields.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = (usize, &[String; 2])> {
+        self.hierarchies
+            .iter()
+            .enumerate()
+            .filter_map(|(number, one)| Some((number, one.as_ref()?.position.as_ref()?)))
+    }
+
+    /// How many coarser labels each attribute has; `None` for one without a hierarchy.
+    pub(crate) fn coarser_of_each(&self) -> impl Iterator<Item = Option<usize>> {
+        let of = |number| self.hierarchies.get(number).and_then(Option::as_ref);
+        (0..self.attributes).map(move |number| of(number).map(|one| one.ladder.levels() - 1))
+    }
+
+    /// How many columns of coarser labels there are.
+    pub(crate) fn coarser(&self) -> usize {
+        self.coarser_of_each().flatten().sum()
+    }
+
+    /// What is read for each field that leaves: itself, or the latitude of a position.
+    pub(crate) fn read_for(&self, fields: &[String]) -> Vec<String> {
+        let mut names = fields.to_vec();
+        for (number, [latitude, _]) in self.positions() {
+            names[ATTRIBUTES + number].clone_from(latitude);
+        }
+        names
+    }
+
+    /// What is read beside the fields that leave: the longitudes.
+    pub(crate) fn read_beside(&self) -> Vec<String> {
+        self.positions().map(|(_, [_, longitude])| longitude.clone()).collect()
+    }
+
+    /// All that is looked for in a JSON record. A field that is called as a position leaves is found
+    /// and not used, or it would leave with the others.
+    pub(crate) fn read_in_json(&self) -> Vec<String> {
+        let mut names = self.read_for(&self.fields);
+        names.extend(self.read_beside());
+        for (number, _) in self.positions() {
+            let name = &self.fields[ATTRIBUTES + number];
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
 }
 
 /// Places in [`Plan::fields`].

@@ -5,8 +5,11 @@ use super::csv::{CsvScanner, CsvStep, unquote_csv};
 use super::json::{JsonScanner, unescape_json};
 use super::plan::{ATTRIBUTES, Plan, TIME, TextFormat, USER, path};
 use super::problem::Problem;
-use super::rows::{Rows, Spot, SpotKind, number};
+use super::rows::{Rows, Spot, SpotKind, number, value};
 use super::time::TimeFormat;
+use crate::column::Value;
+use crate::ladder::{Labels, Ladder};
+use std::sync::Arc;
 
 /// A line that is not good, and never leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +27,12 @@ pub(crate) const MOST_TROUBLES: usize = 1000;
 /// Reads lines of one format. It keeps nothing of them but what the plan had left open.
 pub(crate) struct Reader {
     scan: Scan,
-    fields: usize,
     attributes: usize,
+    /// For each attribute its ladder, and for a position where its longitude is among the cells that
+    /// are read beside those of the fields.
+    ladders: Vec<Option<(Arc<Ladder>, Option<usize>)>>,
+    /// Cells of the fields that leave; those read beside them follow.
+    fields: usize,
     max_line: usize,
     stop_at_problem: bool,
     pub(crate) time_format: Option<TimeFormat>,
@@ -84,7 +91,7 @@ impl Reader {
     pub(crate) fn new(plan: &Plan) -> Self {
         let scan = match plan.input {
             TextFormat::Ndjson => {
-                let paths: Vec<_> = plan.fields.iter().map(|name| path(name)).collect();
+                let paths: Vec<_> = plan.read_in_json().iter().map(|name| path(name)).collect();
                 Scan::Json {
                     scanner: JsonScanner::new(&paths, plan.keep_rest),
                     keeps_rest: plan.keep_rest,
@@ -99,8 +106,16 @@ impl Reader {
                 found: Vec::new(),
             },
         };
+        let mut positions = 0;
+        let ladders = plan.hierarchies.iter().map(|hierarchy| {
+            let hierarchy = hierarchy.as_ref()?;
+            let beside = hierarchy.position.as_ref().map(|_| positions);
+            positions += usize::from(beside.is_some());
+            Some((Arc::clone(&hierarchy.ladder), beside))
+        });
         Self {
             scan,
+            ladders: ladders.collect(),
             fields: plan.fields.len(),
             attributes: plan.attributes,
             max_line: plan.max_line,
@@ -114,8 +129,14 @@ impl Reader {
     }
 
     /// Says in which column each field is, from a file's header on.
-    pub(crate) fn set_columns(&mut self, header_width: usize, found: Vec<Option<usize>>) {
-        self.fields = found.len();
+    /// The first `fields` of them are those that leave.
+    pub(crate) fn set_columns(
+        &mut self,
+        header_width: usize,
+        found: Vec<Option<usize>>,
+        fields: usize,
+    ) {
+        self.fields = fields;
         if let Scan::Csv { width, columns, .. } = &mut self.scan {
             *width = header_width;
             *columns = found;
@@ -179,6 +200,8 @@ impl Reader {
             start,
             block,
             attributes: self.attributes,
+            ladders: &self.ladders,
+            fields: self.fields,
             is_guessed: self.is_guessed,
         };
         taking.take(cells, &mut self.time_format, rows)?;
@@ -253,6 +276,8 @@ impl Reader {
             start,
             block,
             attributes: self.attributes,
+            ladders: &self.ladders,
+            fields: self.fields,
             is_guessed: self.is_guessed,
         };
         let taken = taking.take(found, &mut self.time_format, rows);
@@ -275,6 +300,8 @@ struct Taking<'a, const JSON: bool> {
     start: usize,
     block: &'a [u8],
     attributes: usize,
+    ladders: &'a [Option<(Arc<Ladder>, Option<usize>)>],
+    fields: usize,
     is_guessed: bool,
 }
 
@@ -299,14 +326,71 @@ impl<const JSON: bool> Taking<'_, JSON> {
         for (number, cell) in found.iter().enumerate() {
             let spot = self.spot(cell, &mut rows.decoded);
             if spot.kind() == SpotKind::Unfit {
-                rows.attributes[..number].iter_mut().for_each(|column| _ = column.pop());
-                return Err((Problem::WrongType, cell.start as usize));
+                return Err(rows.take_back(cell));
             }
             rows.attributes[number].push(spot);
+        }
+        if !self.ladders.is_empty() {
+            self.climb(cells, rows)?;
         }
         rows.times.push(time);
         rows.users.push(user);
         rows.starts.push(self.start as u32);
+        Ok(())
+    }
+
+    /// Adds the coarser labels of the attributes that have any.
+    fn climb(&self, cells: &[Cell], rows: &mut Rows) -> Result<(), (Problem, usize)> {
+        let row = rows.times.len();
+        let mut column = 0;
+        for (number, ladder) in self.ladders.iter().enumerate() {
+            let Some((ladder, beside)) = ladder else { continue };
+            let spot = rows.attributes[number][row];
+            let mut places = std::mem::take(&mut rows.places);
+            let mut scratch = std::mem::take(&mut rows.scratch);
+            places.clear();
+            // Labels go to where the value itself may be: it is copied from there.
+            scratch.clear();
+            if spot.kind() == SpotKind::Decoded {
+                scratch.extend_from_slice(spot.of(&rows.decoded));
+            }
+            let finest = match spot.kind() {
+                SpotKind::Decoded => Some(Value::Text(&scratch)),
+                _ => value(spot, self.block, &[]),
+            };
+            if let Some(beside) = beside {
+                let cell = &cells[self.fields + beside];
+                let other = self.spot(cell, &mut rows.decoded);
+                if other.kind() == SpotKind::Unfit {
+                    return Err(rows.take_back(cell));
+                }
+                let text =
+                    (other.kind() == SpotKind::Decoded).then(|| other.of(&rows.decoded).to_vec());
+                let other = match &text {
+                    Some(text) => Some(Value::Text(text)),
+                    None => value(other, self.block, &[]),
+                };
+                let mut labels = Labels { text: &mut rows.decoded, places: &mut places };
+                ladder.climb_position(finest, other, &mut labels);
+            } else {
+                let mut labels = Labels { text: &mut rows.decoded, places: &mut places };
+                ladder.climb(finest, &mut labels);
+            }
+            let mut spots = places.iter().map(|place| match place {
+                Some(place) => Spot::text(SpotKind::Decoded, place.start, place.end),
+                None => Spot::default(),
+            });
+            if beside.is_some() {
+                // The exact position is no level.
+                rows.attributes[number][row] = spots.next().unwrap_or_default();
+            }
+            for spot in spots {
+                rows.coarser[column].push(spot);
+                column += 1;
+            }
+            rows.places = places;
+            rows.scratch = scratch;
+        }
         Ok(())
     }
 

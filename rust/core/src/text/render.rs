@@ -4,7 +4,9 @@ use super::cell::{Cell, Kind};
 use super::csv::quote_csv;
 use super::json::quote_json;
 use super::pen::Piece;
-use super::plan::{ATTRIBUTES, Empty, Output, Plan, TIME, Template, TextFormat, USER, path};
+use super::plan::{
+    ATTRIBUTES, Empty, Hierarchy, Output, Plan, TIME, Template, TextFormat, USER, path,
+};
 use super::read::decode;
 use super::rows::{Rows, Spot, SpotKind, value};
 use super::stamp::{self, Step};
@@ -19,7 +21,11 @@ pub(crate) struct Renderer {
     input: TextFormat,
     output: Output,
     template: Template,
+    /// Fields that leave, and cells of a record: those and what is read beside them.
     fields: usize,
+    cells: usize,
+    /// Of each attribute that has coarser labels.
+    ladders: Vec<Option<Labelled>>,
     empty: Empty,
     /// For each attribute what stands for a value that is veiled.
     veils: Vec<Veil>,
@@ -49,6 +55,16 @@ impl Veil {
         }
         Self { is_null: text.is_none(), spelled: Piece::new(spelled) }
     }
+}
+
+/// Where the labels of an attribute are.
+#[derive(Clone, Copy, Debug)]
+struct Labelled {
+    /// In [`Rows::coarser`].
+    first: usize,
+    levels: usize,
+    /// The finest level is the value as it came, not a label.
+    is_exact: bool,
 }
 
 /// One field of the records that leave, for formats made of columns: text, or nothing.
@@ -84,6 +100,8 @@ impl Renderer {
             output: plan.output,
             template: Template::new(&[]),
             fields: 0,
+            cells: 0,
+            ladders: labelled(plan),
             empty: plan.empty,
             veils: (0..plan.attributes)
                 .map(|number| plan.veiled.get(number).and_then(Option::as_deref))
@@ -92,17 +110,19 @@ impl Renderer {
             step: plan.step,
             pseudonyms,
         };
-        renderer.set_fields(&plan.fields);
+        renderer.set_fields(&plan.fields, plan.read_in_json().len());
         renderer
     }
 
-    pub(crate) fn set_fields(&mut self, names: &[String]) {
+    /// The names of the fields that leave, and how many cells a record has.
+    pub(crate) fn set_fields(&mut self, names: &[String], cells: usize) {
         let paths: Vec<_> = match self.input {
             TextFormat::Ndjson => names.iter().map(|name| path(name)).collect(),
             TextFormat::Csv(_) => names.iter().map(|name| vec![name.clone()]).collect(),
         };
         self.template = Template::new(&paths);
         self.fields = names.len();
+        self.cells = cells;
     }
 
     /// The names of the fields, where the format begins with them.
@@ -147,11 +167,21 @@ impl Renderer {
         let mut scratch = Vec::new();
         for (place, row) in leaving.into_iter().enumerate() {
             let start = rows.starts[row];
-            let cells = rows.cells_of(row, self.fields);
+            let cells = &rows.cells_of(row, self.cells)[..self.fields];
             let pseudonym = made.get(place).copied();
             let scratch = &mut scratch;
-            let mut record =
-                Record { of: self, block, rows, row, start, time_format, pseudonym, scratch };
+            let decided = (decisions, first + row);
+            let mut record = Record {
+                of: self,
+                block,
+                rows,
+                row,
+                decided,
+                start,
+                time_format,
+                pseudonym,
+                scratch,
+            };
             let shown = |field: usize| {
                 let attribute = field.wrapping_sub(ATTRIBUTES);
                 decisions.get(attribute).is_none_or(|column| is_released(row, column))
@@ -176,6 +206,8 @@ struct Record<'a> {
     block: &'a [u8],
     rows: &'a Rows,
     row: usize,
+    /// The decisions of all rows by attribute, and the place of this row's.
+    decided: (&'a [Vec<i8>], usize),
     start: u32,
     time_format: Option<TimeFormat>,
     /// What the user leaves as; the inner `None` where there is none. The outer: as it is.
@@ -278,7 +310,11 @@ impl Record<'_> {
                 }
             } else if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
                 pseudonym.iter().for_each(|letters| letters.put(out));
-            } else if same && !cell.quoted && !self.holds_return(cell) {
+            } else if same
+                && !cell.quoted
+                && self.label(field).is_none()
+                && !self.holds_return(cell)
+            {
                 Rows::put(out, self.block, self.start, cell);
             } else if let Some(spot) = self.respelled(field) {
                 self.scratch.clear();
@@ -319,7 +355,7 @@ impl Record<'_> {
                 time.is_some()
             } else if let Some(spot) = self.respelled(field) {
                 self.write_spot(spot, false, &mut column.bytes);
-                true
+                spot.kind() != SpotKind::Missing
             } else if let Some(text) = self.text(cell) {
                 column.bytes.extend_from_slice(text);
                 true
@@ -330,10 +366,28 @@ impl Record<'_> {
         }
     }
 
+    /// The label that an attribute leaves as, where it is not the value as it came.
+    #[inline(always)]
+    fn label(&self, field: usize) -> Option<Spot> {
+        let attribute = field.checked_sub(ATTRIBUTES)?;
+        let Labelled { first, levels, is_exact } = (*self.of.ladders.get(attribute)?)?;
+        let (decisions, at) = self.decided;
+        // Levels are counted from the coarsest; what nobody decided about leaves as it is.
+        let released = decisions.get(attribute).map_or(levels - 1, |column| column[at] as usize);
+        match (levels - 1).saturating_sub(released) {
+            0 if is_exact => None,
+            0 => self.rows.attributes[attribute].get(self.row).copied(),
+            above => self.rows.coarser[first + above - 1].get(self.row).copied(),
+        }
+    }
+
     /// The value of an attribute that JSON can spell in several ways. It leaves in one: whoever
     /// spells it in a way of their own would stand out from the crowd that they are released with.
     #[inline(always)]
     fn respelled(&self, field: usize) -> Option<Spot> {
+        if let Some(label) = self.label(field) {
+            return Some(label);
+        }
         if self.of.input != TextFormat::Ndjson {
             return None;
         }
@@ -350,6 +404,8 @@ impl Record<'_> {
             }
             // As Python prints it, near enough: the fewest digits, and never those of an integer.
             // Writing to memory does not fail.
+            SpotKind::Missing if quoted => out.extend_from_slice(b"null"),
+            SpotKind::Missing => {}
             SpotKind::Float => _ = write!(out, "{:?}", spot.float()),
             _ => out.push(b'0'),
         }
@@ -375,6 +431,18 @@ impl Record<'_> {
             _ => Some(raw),
         }
     }
+}
+
+/// Where the labels of each attribute are among the coarser ones of a plan.
+fn labelled(plan: &Plan) -> Vec<Option<Labelled>> {
+    let mut first = 0;
+    let one = |hierarchy: &Option<Hierarchy>| {
+        let ladder = &hierarchy.as_ref()?.ladder;
+        let found = Labelled { first, levels: ladder.levels(), is_exact: !ladder.takes_position() };
+        first += ladder.levels() - 1;
+        Some(found)
+    };
+    plan.hierarchies.iter().map(one).collect()
 }
 
 fn is_json_number(text: &[u8]) -> bool {

@@ -2,7 +2,9 @@
 
 use super::cell::{Cell, Kind};
 use super::pen::put_from;
+use super::problem::Problem;
 use crate::column::{Column, Value};
+use crate::ladder::Place;
 
 /// A value as the gate takes it: a place in the text, or the value itself.
 ///
@@ -78,6 +80,8 @@ pub(crate) struct Rows {
     pub(crate) users: Vec<Spot>,
     /// For each attribute, the value of each record.
     pub(crate) attributes: Vec<Vec<Spot>>,
+    /// Coarser labels of the attributes that have any, finest first; all of one behind the other.
+    pub(crate) coarser: Vec<Vec<Spot>>,
     /// Where each record begins in the block.
     pub(crate) starts: Vec<u32>,
     /// The fields of each record, one record behind the other, counted from its beginning.
@@ -88,6 +92,8 @@ pub(crate) struct Rows {
     pub(crate) decoded: Vec<u8>,
     /// Scratch for a value that is decoded and needed no longer.
     pub(crate) scratch: Vec<u8>,
+    /// Scratch for where the labels of a value are.
+    pub(crate) places: Vec<Place>,
 }
 
 impl Rows {
@@ -95,16 +101,26 @@ impl Rows {
         self.times.len()
     }
 
-    pub(crate) fn clear(&mut self, attributes: usize) {
+    pub(crate) fn clear(&mut self, attributes: usize, coarser: usize) {
         self.times.clear();
         self.users.clear();
         self.attributes.resize_with(attributes, Vec::new);
-        self.attributes.iter_mut().for_each(Vec::clear);
+        self.coarser.resize_with(coarser, Vec::new);
+        self.attributes.iter_mut().chain(&mut self.coarser).for_each(Vec::clear);
         self.starts.clear();
         self.cells.clear();
         self.rest.clear();
         self.rest_ends.clear();
         self.decoded.clear();
+    }
+
+    /// Takes back what was added for a record that turns out to be bad, and says why: no value can be
+    /// made of a cell.
+    pub(crate) fn take_back(&mut self, cell: &Cell) -> (Problem, usize) {
+        let rows = self.times.len();
+        let columns = self.attributes.iter_mut().chain(&mut self.coarser);
+        columns.for_each(|column| column.truncate(rows));
+        (Problem::WrongType, cell.start as usize)
     }
 
     /// The fields of one record.

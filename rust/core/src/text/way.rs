@@ -13,11 +13,11 @@
 use super::header::{Header, columns_of};
 use super::plan::{Output, Plan, TextFormat};
 use super::problem::Problem;
+use super::question::Question;
 use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
 use super::render::{Renderer, Written};
-use super::rows::{Field, Rows, Spot};
+use super::rows::Rows;
 use super::time::TimeFormat;
-use crate::batch::VEILED;
 use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::gate::Gate;
@@ -43,6 +43,8 @@ pub struct Tally {
     pub records: u64,
     /// Records that left, for each set of gates.
     pub leaving: Vec<u64>,
+    /// Values released at each level, coarsest first: for each gate; none for one without levels.
+    pub levels: Vec<Vec<u64>>,
     /// By [`Problem`].
     pub bad: [u64; Problem::ALL.len()],
 }
@@ -62,6 +64,8 @@ pub enum WayError {
 /// A stream of text on its way.
 pub struct Way {
     plan: Plan,
+    /// Columns of coarser labels.
+    coarser: usize,
     threads: usize,
     crew: Crew,
     /// Fields as they leave: the plan's, and for CSV what else is kept.
@@ -112,6 +116,7 @@ impl Way {
             stopped: false,
             tally: Tally::default(),
             troubles: Vec::new(),
+            coarser: plan.coarser(),
             plan,
         };
         way.start_file();
@@ -275,7 +280,7 @@ impl Way {
         written: &mut [Written],
     ) -> Result<usize, WayError> {
         loop {
-            self.rows[0].clear(self.plan.attributes);
+            self.rows[0].clear(self.plan.attributes, self.coarser);
             let (at, until) = self.readers[0].read(block, part, &mut self.rows[0]);
             self.collect(1);
             self.decide(gates, block, 1)?;
@@ -300,7 +305,7 @@ impl Way {
         parts: &[Extent],
         written: &mut Vec<Written>,
     ) -> Result<usize, WayError> {
-        let attributes = self.plan.attributes;
+        let (attributes, coarser) = (self.plan.attributes, self.coarser);
         let time_format = self.time_format();
         let mut ends = vec![0; parts.len()];
         let tasks = self.readers.iter_mut().zip(&mut self.rows).zip(parts).zip(&mut ends);
@@ -310,7 +315,7 @@ impl Way {
                     reader.time_format = time_format;
                     Box::new(move || {
                         let mut own = std::mem::take(rows);
-                        own.clear(attributes);
+                        own.clear(attributes, coarser);
                         *end = reader.read(block, *part, &mut own).0;
                         *rows = own;
                     })
@@ -395,41 +400,8 @@ impl Way {
         block: &[u8],
         parts: usize,
     ) -> Result<(), WayError> {
-        if gates.is_empty() {
-            self.decisions.clear();
-            return Ok(());
-        }
-        let rows = &self.rows[..parts];
-        let count = rows.iter().map(Rows::len).sum();
-        let mut joined = Vec::new();
-        let times = match rows {
-            [one] => &one.times[..],
-            several => {
-                several.iter().for_each(|rows| joined.extend_from_slice(&rows.times));
-                &joined[..]
-            }
-        };
-        let users = field(block, rows, count, |rows| &rows.users);
-        let attributes: Vec<_> = (0..self.plan.attributes)
-            .map(|number| field(block, rows, count, move |rows| &rows.attributes[number]))
-            .collect();
-        self.decisions.resize_with(self.plan.attributes, Vec::new);
-        self.tally.leaving.resize(gates.len().div_ceil(attributes.len().max(1)), 0);
-        // The first set comes last: its decisions are those that are written.
-        let sets = gates.chunks_mut(attributes.len().max(1)).zip(&mut self.tally.leaving);
-        let mut sets: Vec<_> = sets.collect();
-        sets.reverse();
-        for (gates, leaving) in sets {
-            for ((gate, attribute), decisions) in
-                gates.iter_mut().zip(&attributes).zip(&mut self.decisions)
-            {
-                decisions.clear();
-                decisions.resize(count, VEILED);
-                gate.observe_many(times, &users, attribute, decisions)?;
-            }
-            let any = |row: &usize| self.decisions.iter().any(|column| column[*row] != VEILED);
-            *leaving += (0..count).filter(any).count() as u64;
-        }
+        let question = Question { plan: &self.plan, block, rows: &self.rows[..parts] };
+        question.ask(gates, &mut self.decisions, &mut self.tally)?;
         Ok(())
     }
 
@@ -442,7 +414,7 @@ impl Way {
         let mut at = start;
         let (reader, rows) = (&mut self.readers[0], &mut self.rows[0]);
         for _ in 0..SAMPLE {
-            rows.clear(self.plan.attributes);
+            rows.clear(self.plan.attributes, self.coarser);
             let part = Extent { start: at, end: block.len(), last, utf8, most_rows: 1 };
             let (end, until) = reader.read(block, part, rows);
             if let Some(format) = reader.time_format.take() {
@@ -474,17 +446,23 @@ impl Way {
         self.tally.lines += lines;
         let Some(names) = names else { return Ok(end) };
         if self.plan.keep_rest && !self.header_written {
-            let rest = names.iter().filter(|name| !self.plan.fields.contains(name));
+            let read = [self.plan.read_for(&self.plan.fields), self.plan.read_beside()].concat();
+            let is_other =
+                |name: &&String| !self.plan.fields.contains(name) && !read.contains(name);
+            let rest = names.iter().filter(is_other);
             self.fields.extend(rest.cloned());
         }
         // What else the first file had, another may lack.
         let needed = self.plan.fields.len();
-        let columns = columns_of(&self.fields, needed, &names)
-            .map_err(|wanted| WayError::Column { wanted: wanted.clone(), found: names.clone() })?;
+        let (read, beside) = (self.plan.read_for(&self.fields), self.plan.read_beside());
+        let missing =
+            |wanted: &String| WayError::Column { wanted: wanted.clone(), found: names.clone() };
+        let mut columns = columns_of(&read, needed, &names).map_err(missing)?;
+        columns.extend(columns_of(&beside, beside.len(), &names).map_err(missing)?);
         for reader in &mut self.readers {
-            reader.set_columns(names.len(), columns.clone());
+            reader.set_columns(names.len(), columns.clone(), self.fields.len());
         }
-        self.renderer.set_fields(&self.fields);
+        self.renderer.set_fields(&self.fields, columns.len());
         self.past_header = true;
         Ok(end)
     }
@@ -498,23 +476,4 @@ impl Way {
 /// Something to write into, with memory that was used before.
 fn blank(spare: &mut Vec<Vec<u8>>) -> Written {
     Written { text: spare.pop().unwrap_or_default(), ..Written::default() }
-}
-
-fn field<'a>(
-    block: &'a [u8],
-    rows: &'a [Rows],
-    count: usize,
-    spots: impl Fn(&'a Rows) -> &'a Vec<Spot>,
-) -> Field<'a> {
-    let mut first = 0;
-    let parts: Vec<_> = rows
-        .iter()
-        .map(|rows| {
-            let part = (first, &spots(rows)[..], &rows.decoded[..]);
-            first += rows.len();
-            part
-        })
-        .collect();
-    let may_miss = parts.iter().any(|(_, spots, _)| spots.iter().any(Spot::may_miss));
-    Field { block, parts, rows: count, may_miss }
 }

@@ -1,0 +1,120 @@
+//! Rows that were read, and what the gates answer about them.
+
+use super::plan::Plan;
+use super::rows::{Field, Rows, Spot};
+use super::way::Tally;
+use crate::batch::VEILED;
+use crate::column::Column;
+use crate::error::Error;
+use crate::gate::Gate;
+
+/// All rows of a block, in parts that lie one behind the other.
+pub(super) struct Question<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) block: &'a [u8],
+    pub(super) rows: &'a [Rows],
+}
+
+/// What is asked about one attribute.
+enum Asked<'a> {
+    Value(&'a Field<'a>),
+    /// Coarsest first.
+    Levels(Vec<&'a dyn Column>),
+}
+
+impl<'a> Question<'a> {
+    /// Asks one gate for each attribute, or several sets of gates of which the first set decides;
+    /// without any nothing is decided.
+    pub(super) fn ask(
+        &self,
+        gates: &mut [&mut Gate],
+        decisions: &mut Vec<Vec<i8>>,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
+        if gates.is_empty() {
+            decisions.clear();
+            return Ok(());
+        }
+        let count = self.rows.iter().map(Rows::len).sum();
+        let mut joined = Vec::new();
+        let times = match self.rows {
+            [one] => &one.times[..],
+            several => {
+                several.iter().for_each(|rows| joined.extend_from_slice(&rows.times));
+                &joined[..]
+            }
+        };
+        let users = self.field(count, |rows| &rows.users);
+        let attributes: Vec<_> = (0..self.plan.attributes)
+            .map(|number| self.field(count, move |rows| &rows.attributes[number]))
+            .collect();
+        let coarser: Vec<_> = (0..self.plan.coarser())
+            .map(|number| self.field(count, move |rows| &rows.coarser[number]))
+            .collect();
+        let asked = self.asked(&attributes, &coarser);
+        let set = attributes.len().max(1);
+        decisions.resize_with(attributes.len(), Vec::new);
+        tally.levels.resize_with(gates.len(), Vec::new);
+        tally.leaving.resize(gates.len().div_ceil(set), 0);
+        let sets = gates.chunks_mut(set).zip(&mut tally.leaving);
+        let mut sets: Vec<_> = sets.zip(tally.levels.chunks_mut(set)).collect();
+        // The first set comes last: its decisions are those that are written.
+        sets.reverse();
+        for ((gates, leaving), levels) in sets {
+            let each = gates.iter_mut().zip(&asked).zip(&mut *decisions).zip(levels);
+            for (((gate, asked), decisions), levels) in each {
+                decisions.clear();
+                decisions.resize(count, VEILED);
+                match asked {
+                    Asked::Value(values) => gate.observe_many(times, &users, *values, decisions)?,
+                    Asked::Levels(columns) => {
+                        gate.observe_levels_many(times, &users, columns, decisions)?;
+                        count_levels(decisions, columns.len(), levels);
+                    }
+                }
+            }
+            let any = |row: &usize| decisions.iter().any(|column| column[*row] != VEILED);
+            *leaving += (0..count).filter(any).count() as u64;
+        }
+        Ok(())
+    }
+
+    fn asked(&self, attributes: &'a [Field<'a>], coarser: &'a [Field<'a>]) -> Vec<Asked<'a>> {
+        let mut coarser = coarser.iter();
+        let one = |(ladder, finest)| match ladder {
+            None => Asked::Value(finest),
+            Some(above) => {
+                let mut columns: Vec<&dyn Column> = vec![finest];
+                columns.extend(coarser.by_ref().take(above).map(|one| -> &dyn Column { one }));
+                columns.reverse();
+                Asked::Levels(columns)
+            }
+        };
+        self.plan.coarser_of_each().zip(attributes).map(one).collect()
+    }
+
+    fn field(&self, count: usize, spots: impl Fn(&'a Rows) -> &'a Vec<Spot>) -> Field<'a> {
+        let mut first = 0;
+        let parts: Vec<_> = self
+            .rows
+            .iter()
+            .map(|rows| {
+                let part = (first, &spots(rows)[..], &rows.decoded[..]);
+                first += rows.len();
+                part
+            })
+            .collect();
+        let may_miss = parts.iter().any(|(_, spots, _)| spots.iter().any(Spot::may_miss));
+        Field { block: self.block, parts, rows: count, may_miss }
+    }
+}
+
+fn count_levels(decisions: &[i8], levels: usize, sums: &mut Vec<u64>) {
+    sums.resize(levels, 0);
+    for decision in decisions {
+        // What is veiled is none.
+        if let Some(sum) = sums.get_mut(*decision as usize) {
+            *sum += 1;
+        }
+    }
+}
