@@ -27,6 +27,21 @@ def write_ndjson(stream: Stream, path: Path) -> None:
             )  # fmt: skip
 
 
+def write_addresses(stream: Stream, path: Path) -> None:
+    """Write the same lines with an IPv4 address for each user."""
+    with path.open("wb") as file:
+        for start in range(0, len(stream), CHUNK):
+            part = stream.part(start, start + CHUNK)
+            bytes_of = [
+                pa.array(part.users >> shift & 255).cast(pa.string()) for shift in (16, 8, 0)
+            ]
+            hosts = part.with_strings().attributes
+            file.write(
+                _joined('{"ts":', _seconds(part.times), ',"uid":"10.', bytes_of[0], ".",
+                        bytes_of[1], ".", bytes_of[2], '","host":"', hosts, '"}\n')
+            )  # fmt: skip
+
+
 def write_csv(stream: Stream, path: Path) -> None:
     """Write a header and records ``1700000000.123,u12345,www.site1234.example``."""
     with path.open("wb") as file:

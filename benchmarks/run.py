@@ -16,6 +16,7 @@ import extremes
 import memory
 import peers
 import privacy
+import pseudonyms
 import report
 import speed
 import text
@@ -37,6 +38,7 @@ ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "worst": extremes.worst_case,
     "stalls": extremes.stalls,
     "text": text.runs,
+    "pseudonyms": pseudonyms.runs,
     "estimator": privacy.estimator,
     "audit": privacy.audit,
 }

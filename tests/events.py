@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from zveil._native import Keyring
 from zveil.act import TextAct
 from zveil.io import Format
 from zveil.policy import Policy
@@ -163,6 +164,11 @@ def cut(random: Random, data: bytes, pieces: int) -> list[bytes]:
     return [data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)]
 
 
+def keyring_of(policy: Policy, key: bytes = KEY) -> Keyring | None:
+    """Give the keys that a policy's users leave under: one key that all tests have."""
+    return None if policy.user.pseudonym == "raw" else Keyring.fixed("base32", key)
+
+
 def fed(
     policy: Policy,
     pieces: Iterable[bytes],
@@ -176,7 +182,7 @@ def fed(
     """Feed pieces of one file to the native way; what leaves, and the way for its counts."""
     act = TextAct(
         policy, policy.gates(threads=threads), source, to or source,
-        key=key, max_line=max_line, stop_at_problem=False, threads=threads,
+        keyring=keyring_of(policy, key), max_line=max_line, stop_at_problem=False, threads=threads,
     )  # fmt: skip
     act.way.start_file()
     written = [lines for piece in pieces if piece for lines in act.lines(piece, last=False)]

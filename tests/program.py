@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from events import KEY
+from events import keyring_of
 
 from zveil.io import Format, find
 from zveil.policy import Policy
@@ -82,7 +82,7 @@ def ran(
     going = Run(
         policy, find([str(path) for path in inputs], stated),
         output=None if output is None else str(output),
-        **{"key": KEY, "report": reports.append} | options,
+        **{"keyring": keyring_of(policy), "report": reports.append} | options,
     )  # fmt: skip
     return going.go(), reports
 

@@ -152,3 +152,27 @@ def test_another_meaning_has_another_fingerprint(other: dict[str, Any]) -> None:
 def test_the_fingerprint_is_what_it_was() -> None:
     # Reports hold it: a change of this value is a change for everyone who kept one.
     assert policy().fingerprint == "f54ae8fa24602d38644280b6d033ad42"
+
+
+def test_windows_of_rotation_are_the_longest() -> None:
+    def rotating(rotate: str, window: str = "1h", **more: Any) -> Policy:
+        attributes = (Attribute("host", z=2, window="1m"), Attribute("site", z=2, window=window))
+        user = User("uid", rotate=rotate, **more)
+        return Policy(time=Time("ts"), user=user, attributes=attributes)
+
+    assert rotating("4 windows").rotate_ns == rotating("4h").rotate_ns == 4 * 3_600 * 10**9
+    assert rotating("4 windows").fingerprint == rotating("240m").fingerprint
+    others = [rotating("3h"), rotating("4h", keep_keys=True), rotating("4 windows", "2h")]
+    assert len({each.fingerprint for each in (*others, rotating("4h"))}) == 4
+    for rotate in ("59s", "soon", "0 windows", "-1 windows", "4 hours", "1.5 windows"):
+        with pytest.raises(PolicyError, match="rotate: expected a duration of at least 1m"):
+            rotating(rotate)
+    assert rotating("1 window", "0s").rotate_ns == 60 * 10**9
+    with pytest.raises(PolicyError, match=r"user\.rotate: expected a duration of at least 1m"):
+        policy(window="59s", rotate="1 window")
+    for wrong in ({"pseudonym": "raw", "rotate": "1h"}, {"keep_keys": True}):
+        with pytest.raises(PolicyError):
+            User("uid", **wrong)  # type: ignore[arg-type]
+    limits = Limits(lateness="365d")
+    with pytest.raises(PolicyError, match=r"user\.rotate: expected at least a 100,000th"):
+        replace(rotating("1m"), limits=limits)

@@ -29,7 +29,9 @@ format = "ms"
 round = "day"
 [user]
 field = "uid"
-pseudonym = "raw"
+pseudonym = "hex"
+rotate = "24h"
+keep_keys = true
 [[attribute]]
 field = "page.host"
 z = 20
@@ -75,7 +77,7 @@ def test_every_key_is_read() -> None:
     found = parse_policy(WHOLE)
     assert found.input.format == "csv"
     assert dataclasses.astuple(found.time) == ("ts", "ms", "day")
-    assert dataclasses.astuple(found.user) == ("uid", "raw")
+    assert dataclasses.astuple(found.user) == ("uid", "hex", "24h", True)
     segments, cells = parse([{"segments": "."}]), parse([{"cells": [7]}])
     assert [_values(each) for each in found.attributes] == [
         ("page.host", 20, "1h", 100, "*", segments, "fixed", 1, ()),
@@ -213,14 +215,15 @@ def test_a_run_by_file_is_a_run_by_options(tmp_path: Path) -> None:
 
 
 SAMPLES = {"--attribute": "a", "-z": "3", "--window": "2h", "--keep": "x", "--veiled": "blank",
-           "--format": "csv", "--round": "day", "--time-format": "s"}  # fmt: skip
+           "--format": "csv", "--round": "day", "--time-format": "s",
+           "--pseudonym": "hex"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_option_beside_a_file_is_refused(name: str, tmp_path: Path) -> None:
     option = OPTIONS[name].option
     text = PLAIN + ('[input]\nformat = "ndjson"\n' if name == "format" else "")
-    given = [option] if name == "raw_users" else [option, SAMPLES.get(option, "1d")]
+    given = [option] if name in ("raw_users", "keep_keys") else [option, SAMPLES.get(option, "1d")]
     done = zveil("run", "--policy", written(tmp_path, text), *given, stdin=DATA)
     assert done.returncode == 2
     words = done.stderr.decode()

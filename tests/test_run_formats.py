@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from events import KEY, TEXTS, objects, story, table, wanted
+from events import TEXTS, keyring_of, objects, story, table, wanted
 from hypothesis import given
 from hypothesis import strategies as st
 from program import line, ran, run
@@ -298,7 +298,7 @@ def test_columns_are_decided_as_the_definition_says(
     columns["note"] = [event.note for event in told.events]
     schema = pa.schema([(name, pa.string() if name != "ts" else pa.int64()) for name in columns])
     rows = pa.record_batch(columns, schema=schema)
-    act = ColumnsAct(rule, rule.gates(), schema, key=KEY)
+    act = ColumnsAct(rule, rule.gates(), schema, keyring=keyring_of(rule))
     places = sorted(random.randrange(length + 1) for _ in range(3))
     left = [
         row

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from events import (
-    KEY,
     NANO,
     TEXTS,
     Story,
@@ -15,6 +14,7 @@ from events import (
     cut,
     exact,
     fed,
+    keyring_of,
     ndjson,
     objects,
     story,
@@ -132,7 +132,7 @@ def test_columns_hold_the_same(random: Random, length: int) -> None:
     policy = told.policy()
     act = TextAct(
         policy, policy.gates(), Format.NDJSON, Format.ARROW,
-        key=KEY, max_line=1 << 20, stop_at_problem=False,
+        keyring=keyring_of(policy), max_line=1 << 20, stop_at_problem=False,
     )  # fmt: skip
     data = b"".join(ndjson(random, told))
     pieces = [piece for piece in cut(random, data, 3) if piece]

@@ -11,7 +11,9 @@ from zveil.times import Instant
 __all__ = [
     "MOST_LEVELS",
     "Gate",
+    "Keyring",
     "Ladder",
+    "Names",
     "Saved",
     "SnapshotError",
     "TextWay",
@@ -21,7 +23,6 @@ __all__ = [
     "parse_time",
     "parse_times",
     "problem_sentence",
-    "pseudonyms",
     "read_toml",
     "scan_csv",
     "scan_json",
@@ -179,6 +180,63 @@ def spell(values: Any) -> _Buffers:
     """Give the values of a column as text: numbers as they are printed, text as it is."""
 
 @final
+class Keyring:
+    """The keys that user ids leave under, as pseudonyms: one, or one for each period of time.
+
+    Pseudonyms are ``"base32"``, ``"hex"``, ``"uuid"`` or ``"crypto-pan"``. An event at t is in the
+    period floor(t / length), counted from 1970 in UTC.
+    """
+
+    @staticmethod
+    def fixed(pseudonym: str, key: bytes) -> Keyring:
+        """Use one key of 32 bytes for all time."""
+
+    @staticmethod
+    def kept(pseudonym: str, key: bytes, period_ns: int) -> Keyring:
+        """Make the key of each period from one that stays."""
+
+    @staticmethod
+    def chain(
+        pseudonym: str,
+        path: str | PathLike[str] | None,
+        *,
+        period_ns: int,
+        lateness_ns: int,
+        max_future_ns: int | None,
+    ) -> Keyring:
+        """Make the key of each period from the one before, which goes when it is not needed.
+
+        The chain is that of a file, which moves on with it; or a new one that nobody keeps. Raises
+        ValueError if the file cannot be used, OSError if reading or writing it fails.
+        """
+
+    @property
+    def rotates(self) -> bool:
+        """Whether the key goes by the time of a record."""
+
+    def name(self, times: Any, unit_ns: int | None, leaves: bytes | None) -> Names:
+        """Find the keys of the next records of a stream, by their times.
+
+        `leaves` has a byte for each record, not 0 if it leaves; by default all do. If the key does
+        not rotate, times may be None. A chain that has moved on is in its file when this returns.
+        Raises ValueError if what leaves is from before the file's chain.
+        """
+
+@final
+class Names:
+    """Keys found for some records."""
+
+    @property
+    def only(self) -> int | None:
+        """The number of the period that all of them are in; None if there are several."""
+
+    def pseudonyms(self, users: Any, leaves: bytes | None) -> _Buffers:
+        """Make pseudonyms of a column of users: of those records that leave.
+
+        No value where there is no key. If all records are in one period, of any users.
+        """
+
+@final
 class TextWay:
     """Text in, decided, what is released out: the native way of `zveil run`.
 
@@ -206,10 +264,9 @@ class TextWay:
         blank: bool,
         time_format: str | None,
         step_ns: int | None,
-        raw_users: bool,
         max_line: int,
         stop_at_problem: bool,
-        key: bytes,
+        keyring: Keyring | None,
         threads: int,
     ) -> Self: ...
     def start_file(self) -> None:
@@ -219,7 +276,8 @@ class TextWay:
         """Take the next bytes of a file; give what leaves of the records that are complete.
 
         One gate for each attribute, in their order; or several sets of them one behind the other,
-        where the first decides what leaves and all are counted. Without any, everything leaves.
+        where the first decides what leaves and all are counted. Without any, everything leaves. A
+        chain of keys that has moved on is in its file when this returns.
 
         Raises LookupError with the name of a column that a header does not have exactly once, and
         the names that it has; or with what is wrong with a header that cannot be read.
@@ -260,9 +318,6 @@ def parse_times(times: Any, stated: str | None, is_guessed: bool) -> tuple[str |
 
     If the format is guessed, a number that is of another unit by its size is no time.
     """
-
-def pseudonyms(users: Any, key: bytes) -> _Buffers:
-    """Make pseudonyms of a column of users, under a key of 32 bytes."""
 
 _Place: TypeAlias = tuple[int, int]
 """Line and column, both from 1."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -115,7 +114,7 @@ class Events:
                 [],
                 source.format,
                 Format.ARROW,
-                key=secrets.token_bytes(32),
+                keyring=None,
                 max_line=MAX_LINE,
                 stop_at_problem=False,
             )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zveil._native import problem_sentence
+from zveil._native import Keyring, problem_sentence
 from zveil.act import TextAct
 from zveil.fields import FieldError, names_of, no_such_field, wrong_columns
 from zveil.io import ByteSink, ByteSource, Format, Input, SourceError, of_path
@@ -71,8 +71,8 @@ class Run:
         The file to write; None for standard output.
     to
         The format to write, by default by the ending of `output`, else that of the input.
-    key
-        32 secret bytes for the pseudonyms.
+    keyring
+        The keys of the pseudonyms, from `zveil.keys`; None if user ids leave as they are.
     threads
         For large batches; any number writes the same bytes.
     stop_at_problem
@@ -94,7 +94,7 @@ class Run:
         *,
         output: str | None = None,
         to: Format | None = None,
-        key: bytes,
+        keyring: Keyring | None,
         threads: int = 1,
         stop_at_problem: bool = False,
         max_bad: float = MAX_BAD,
@@ -111,7 +111,7 @@ class Run:
             )
         self._output = output
         self._to = to or (None if output is None else of_path(output)[0])
-        self._key = key
+        self._keyring = keyring
         self._threads = threads
         self._stop_at_problem = stop_at_problem
         self._max_bad = max_bad
@@ -285,7 +285,7 @@ class Run:
             self._gates,
             form,
             to if self._writes else None,
-            key=self._key,
+            keyring=self._keyring,
             max_line=self._max_line,
             stop_at_problem=self._stop_at_problem,
             threads=self._threads,
@@ -360,7 +360,7 @@ class Run:
             self.policy,
             self._gates,
             source.schema,
-            key=self._key,
+            keyring=self._keyring,
             stop_at_problem=self._stop_at_problem,
         )
         self._act = act

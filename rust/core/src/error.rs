@@ -1,5 +1,6 @@
 //! Everything that can go wrong, in words for the person who has to mend it. No word of the data.
 
+use crate::pseudonym::ChainError;
 use std::io;
 
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,15 @@ pub enum Error {
 
     #[error("memory could not be had from the operating system: {0}")]
     Memory(io::Error),
+
+    #[error(
+        "rotate: the time of the events jumps ahead by more than {most} periods; rotate less often, \
+         or turn such times away with a smaller max-future"
+    )]
+    Jump { most: i64 },
+
+    #[error(transparent)]
+    Chain(#[from] ChainError),
 
     #[error("snapshot: {0}")]
     Snapshot(#[from] SnapshotError),

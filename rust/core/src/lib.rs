@@ -11,7 +11,8 @@
 //! values    hashes  clock             attribute  users    (batch: many of them at a time)
 //! ```
 //!
-//! Beside it: `slab` and `memory` (where crowds live), `expiry` (when they go), `snapshot`.
+//! Beside it: `slab` and `memory` (where crowds live), `expiry` (when they go), `snapshot`, and
+//! `pseudonym` (what leaves instead of users).
 
 mod admission;
 mod batch;
@@ -40,7 +41,7 @@ pub use column::{Blocks, Column, Role, Value};
 pub use error::{Error, SnapshotError};
 pub use gate::{Gate, Stats};
 pub use noise::NoiseSettings;
-pub use pseudonym::Pseudonyms;
+pub use pseudonym::{ChainError, Keyring, Maker, Named, Periods, Pseudonym, PseudonymFormat};
 pub use secret::Secret;
 pub use settings::{LARGEST_Z, MOST_LEVELS, MOST_THREADS, Rule, Settings};
 

@@ -35,4 +35,14 @@ impl Secret {
         }
         out
     }
+
+    /// The secret behind this one in a chain; from it there is no way back to this one.
+    pub(crate) fn next(&self) -> Self {
+        Self(self.derive("next"))
+    }
+
+    /// The secret of one of several periods of the same length; it tells nothing about the others.
+    pub(crate) fn of_period(&self, length: i64, number: i64) -> Self {
+        Self(self.derive(&format!("period {length} {number}")))
+    }
 }

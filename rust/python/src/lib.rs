@@ -1,8 +1,9 @@
-//! Python bindings: gate and text, their conversions and errors. Nothing is decided here.
+//! Python bindings: gate, text and keys, their conversions and errors. Nothing is decided here.
 
 mod columns;
 mod failure;
 mod gate;
+mod keyring;
 mod ladder;
 mod scan;
 mod text;
@@ -17,13 +18,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gate::Gate>()?;
     module.add_class::<gate::Saved>()?;
     module.add_function(wrap_pyfunction!(gate::open_snapshot, module)?)?;
+    module.add_class::<keyring::Keyring>()?;
+    module.add_class::<keyring::Names>()?;
     module.add_class::<ladder::Ladder>()?;
     module.add_function(wrap_pyfunction!(ladder::spell, module)?)?;
     module.add_class::<text::TextWay>()?;
     module.add_function(wrap_pyfunction!(text::field_path, module)?)?;
     module.add_function(wrap_pyfunction!(text::parse_times, module)?)?;
     module.add_function(wrap_pyfunction!(text::problem_sentence, module)?)?;
-    module.add_function(wrap_pyfunction!(text::pseudonyms, module)?)?;
     module.add_function(wrap_pyfunction!(toml::read_toml, module)?)?;
     module.add_function(wrap_pyfunction!(scan::scan_json, module)?)?;
     module.add_function(wrap_pyfunction!(scan::scan_csv, module)?)?;

@@ -3,6 +3,7 @@
 use crate::columns::{Import, column};
 use crate::failure::Failure;
 use crate::gate::Gate;
+use crate::keyring::Keyring;
 use crate::ladder::Ladder;
 use pyo3::exceptions::{PyLookupError, PyValueError};
 use pyo3::prelude::*;
@@ -12,10 +13,14 @@ use zveil_core::text::{
     Empty, Hierarchy, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat, Way,
     WayError, Written, path,
 };
-use zveil_core::{Pseudonyms, Role, Secret, Value};
+use zveil_core::{Role, Value};
 
 #[pyclass(frozen, module = "zveil._native")]
-pub(crate) struct TextWay(Mutex<Way>);
+pub(crate) struct TextWay {
+    way: Mutex<Way>,
+    /// None: user ids leave as they are.
+    keyring: Option<Py<Keyring>>,
+}
 
 /// A column for Arrow: number of values, bits of those that are there, ends, bytes.
 pub(crate) type Buffers<'py> =
@@ -31,7 +36,7 @@ fn text_format(name: &str, delimiter: &str) -> PyResult<TextFormat> {
 
 impl TextWay {
     fn lock(&self) -> Result<MutexGuard<'_, Way>, Failure> {
-        self.0.lock().map_err(|_| Failure::Broken)
+        self.way.lock().map_err(|_| Failure::Broken)
     }
 
     fn run(
@@ -47,6 +52,7 @@ impl TextWay {
                 return Err(PyValueError::new_err("gates: each attribute needs a gate of its own"));
             }
         }
+        let keyring = self.keyring.as_ref().map(Py::get);
         py.detach(|| {
             let mut way = self.lock()?;
             let mut guards = Vec::with_capacity(gates.len());
@@ -54,7 +60,8 @@ impl TextWay {
                 guards.push(gate.guard()?);
             }
             let mut gates: Vec<_> = guards.iter_mut().map(|guard| &mut **guard).collect();
-            way.feed(&mut gates, data, last).map_err(way_failure)
+            let mut keyring = keyring.map(Keyring::lock).transpose()?;
+            way.feed(&mut gates, keyring.as_deref_mut(), data, last).map_err(way_failure)
         })
     }
 }
@@ -72,7 +79,7 @@ impl TextWay {
     #[new]
     #[pyo3(signature = (*, source, source_delimiter, to, to_delimiter, fields, attributes, veiled,
         ladders, positions,
-        keep_rest, blank, time_format, step_ns, raw_users, max_line, stop_at_problem, key, threads))]
+        keep_rest, blank, time_format, step_ns, max_line, stop_at_problem, keyring, threads))]
     #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
         source: &str,
@@ -88,10 +95,9 @@ impl TextWay {
         blank: bool,
         time_format: Option<&str>,
         step_ns: Option<i64>,
-        raw_users: bool,
         max_line: usize,
         stop_at_problem: bool,
-        key: [u8; 32],
+        keyring: Option<Py<Keyring>>,
         threads: usize,
     ) -> PyResult<Self> {
         let time_format = match time_format.map(TimeFormat::from_name) {
@@ -132,11 +138,10 @@ impl TextWay {
             empty: if blank { Empty::Blank } else { Empty::Drop },
             time_format,
             step,
-            raw_users,
             max_line,
             stop_at_problem,
         };
-        Ok(Self(Mutex::new(Way::new(plan, &Secret::new(key), threads))))
+        Ok(Self { way: Mutex::new(Way::new(plan, threads)), keyring })
     }
 
     fn start_file(&self) -> PyResult<()> {
@@ -282,27 +287,4 @@ pub(crate) fn parse_times<'py>(
         nanoseconds.extend_from_slice(&found.to_le_bytes());
     }
     Ok((format.map(TimeFormat::name), PyBytes::new(py, &nanoseconds), bad))
-}
-
-#[pyfunction]
-pub(crate) fn pseudonyms<'py>(
-    py: Python<'py>,
-    users: &Bound<'py, PyAny>,
-    key: [u8; 32],
-) -> PyResult<Buffers<'py>> {
-    let users = Import::new(users, "users").array()?;
-    let made = py.detach(|| -> PyResult<TextColumn> {
-        let users = column(&users, Role::User, None)?;
-        let pseudonyms = Pseudonyms::new(&Secret::new(key));
-        let mut made = TextColumn::default();
-        let mut found = Vec::new();
-        pseudonyms.of_all((0..users.len()).map(|row| users.value(row)), &mut found);
-        for one in found {
-            one.iter().for_each(|letters| letters.put(&mut made.bytes));
-            made.ends.push(made.bytes.len() as u64);
-            made.is_null.push(one.is_none());
-        }
-        Ok(made)
-    })?;
-    Ok(buffers(py, &made))
 }

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zveil._native import pseudonyms
+from zveil._native import Keyring, Names
 from zveil.act.levels import Levels, bools
 from zveil.act.moments import Moments, rounded_type
 from zveil.gate import Gate
 from zveil.policy import Attribute, Policy
+from zveil.times import UNITS_NS
 
 Mask = NDArray[np.bool_]
 
@@ -24,7 +25,7 @@ class ColumnsAct:
 
     Parameters
     ----------
-    policy, gates, key, stop_at_problem
+    policy, gates, keyring, stop_at_problem
         As for `TextAct`.
     schema
         The columns that come in.
@@ -43,12 +44,12 @@ class ColumnsAct:
         gates: Sequence[Gate],
         schema: pa.Schema,
         *,
-        key: bytes,
+        keyring: Keyring | None,
         stop_at_problem: bool = False,
     ) -> None:
         self._policy = policy
         self._gates = list(gates)
-        self._key = key
+        self._keyring = keyring
         self.fields = list(policy.fields)
         self._beside = [name for each in policy.attributes for name in each.fields]
         self._made = {each.field for each in policy.attributes if each.fields}
@@ -66,7 +67,7 @@ class ColumnsAct:
         """Values released so far at each level, coarsest first: for each gate."""
         self.records = 0
         self.leaving = [0] * (len(gates) // len(policy.attributes))
-        self._words: tuple[pa.Array, pa.Array] | None = None
+        self._words: tuple[int, pa.Array, pa.Array] | None = None
         self.moments = Moments(policy.time.format, stop_at_problem=stop_at_problem)
         labelled = {each.field for each in policy.attributes if each.hierarchy is not None}
         types = [
@@ -76,7 +77,7 @@ class ColumnsAct:
         self._step_ns = policy.time.step_ns
         if self._step_ns is not None:
             types[0] = rounded_type(types[0])
-        if policy.user.pseudonym != "raw":
+        if keyring is not None:
             types[1] = pa.large_string()
         self._veils = [
             _veil(attribute, kind)
@@ -148,11 +149,16 @@ class ColumnsAct:
             columns[0] = self.moments.rounded(columns[0], times, self._step_ns)
         leaves = np.logical_or.reduce(masks)
         if self._policy.record.empty == "drop" and not leaves.all():
-            names = list(map(str, range(len(columns))))
-            kept = pa.record_batch(columns, names).filter(bools(leaves))
+            places = list(map(str, range(len(columns))))
+            kept = pa.record_batch(columns, places).filter(bools(leaves))
             columns = kept.columns
-        if self._policy.user.pseudonym != "raw":
-            columns[1] = self._pseudonyms(columns[1])
+        if self._keyring is not None:
+            is_all = self._policy.record.empty == "blank"
+            leaving = None if is_all else leaves.tobytes()
+            unit = None if self.moments.unit is None else UNITS_NS[self.moments.unit]
+            # The time of every record counts, also of those that do not leave.
+            names = self._keyring.name(times if self._keyring.rotates else None, unit, leaving)
+            columns[1] = self._pseudonyms(columns[1], names, leaving)
         for number, field in enumerate(self.schema):
             if columns[number].type != field.type:  # came as a dictionary, of its own accord
                 columns[number] = columns[number].dictionary_decode()
@@ -172,20 +178,23 @@ class ColumnsAct:
         mask = gate.observe_many(times, users, levels[0], time_unit=self.moments.unit)
         return mask.view(np.int8) - np.int8(1)
 
-    def _pseudonyms(self, users: pa.Array) -> pa.Array:
-        if not pa.types.is_dictionary(users.type):
-            return self._named(users)
+    def _pseudonyms(self, users: pa.Array, names: Names, leaves: bytes | None) -> pa.Array:
+        if names.only is None or not pa.types.is_dictionary(users.type):
+            return _named(names, users, leaves if names.only is None else None)
         # Batches of one row group bring the same words again and again.
-        if self._words is None or not self._words[0].equals(users.dictionary):
+        known = self._words
+        if known is None or known[0] != names.only or not known[1].equals(users.dictionary):
             if len(users.dictionary) > _WORDS_FOR_A_ROW * len(users):
-                return self._named(users.dictionary_decode())
-            self._words = users.dictionary, self._named(users.dictionary)
-        return self._words[1].take(users.indices)
+                return _named(names, users.dictionary_decode())
+            known = names.only, users.dictionary, _named(names, users.dictionary)
+            self._words = known
+        return known[2].take(users.indices)
 
-    def _named(self, users: pa.Array) -> pa.Array:
-        count, present, ends, data = pseudonyms(users, self._key)
-        buffers = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.large_string(), count, buffers)
+
+def _named(names: Names, users: pa.Array, leaves: bytes | None = None) -> pa.Array:
+    count, present, ends, data = names.pseudonyms(users, leaves)
+    buffers = [pa.py_buffer(present), pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_string(), count, buffers)
 
 
 def _veil(attribute: Attribute, kind: pa.DataType) -> pa.Scalar | None:

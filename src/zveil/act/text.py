@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zveil._native import TextWay
+from zveil._native import Keyring, TextWay
 from zveil.gate import Gate
 from zveil.io.formats import Format
 from zveil.policy import Policy
@@ -30,8 +30,8 @@ class TextAct:
         The format of what comes in.
     to
         The format of what leaves; None if nothing does.
-    key
-        32 secret bytes for the pseudonyms.
+    keyring
+        The keys of the pseudonyms; None if user ids leave as they are.
     max_line
         A line of more bytes is bad.
     stop_at_problem
@@ -47,7 +47,7 @@ class TextAct:
         source: Format,
         to: Format | None,
         *,
-        key: bytes,
+        keyring: Keyring | None,
         max_line: int,
         stop_at_problem: bool,
         threads: int = 1,
@@ -78,10 +78,9 @@ class TextAct:
             blank=policy.record.empty == "blank",
             time_format=policy.time.format,
             step_ns=policy.time.step_ns,
-            raw_users=policy.user.pseudonym == "raw",
             max_line=max_line,
             stop_at_problem=stop_at_problem,
-            key=key,
+            keyring=keyring,
             threads=threads,
         )
 

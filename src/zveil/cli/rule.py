@@ -24,7 +24,10 @@ OPTIONS = {
     "time_format": Said("--time-format", "time", "format"),
     "round": Said("--round", "time", "round"),
     "user": Said("--user", "user", "field"),
+    "pseudonym": Said("--pseudonym", "user", "pseudonym"),
     "raw_users": Said("--raw-users", "user", "pseudonym"),
+    "rotate": Said("--rotate", "user", "rotate"),
+    "keep_keys": Said("--keep-keys", "user", "keep_keys"),
     "attributes": Said("--attribute", "attribute", "field"),
     "z": Said("-z", "attribute", "z"),
     "window": Said("--window", "attribute", "window"),
@@ -36,8 +39,8 @@ OPTIONS = {
     "format": Said("--format", "input", "format"),
 }
 _REQUIRED = ("time", "user", "attributes", "window")
-_TYPED = ("keep", "time-format", "key-file", "max-line")
-_DURATIONS = ("window", "lateness", "max_future")
+_TYPED = ("keep", "time-format", "key-file", "max-line", "max-future", "rotate")
+_DURATIONS = ("window", "lateness", "max_future", "rotate")
 
 
 class RuleError(ValueError):
@@ -88,6 +91,8 @@ def _of_options(given: dict[str, Any]) -> Policy:
     for name in _DURATIONS:
         if name in options:
             options[name] = duration(options[name])
+    if "raw_users" in options and options.get("pseudonym", "raw") != "raw":
+        raise RuleError("--raw-users: --pseudonym says something else; leave one of them out")
     if options.get("max_future") == "any":
         options["max_future"] = None
     try:

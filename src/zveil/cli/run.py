@@ -2,16 +2,16 @@
 
 import json
 import os
-import secrets
 import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import click
 
+from zveil._native import Keyring
 from zveil.cli.inputs import (
     BAD_INPUT,
     FAILED,
@@ -23,20 +23,19 @@ from zveil.cli.inputs import (
 )
 from zveil.cli.progress import Progress, account, trial
 from zveil.cli.rule import as_option, policy_of
-from zveil.durations import size_bytes
+from zveil.durations import duration_ns, size_bytes
 from zveil.fields import FieldError
 from zveil.io import (
     Format,
     SameFileError,
     SinkClosed,
-    SinkError,
     SourceError,
     UnknownFormatError,
     find,
 )
 from zveil.io.descriptors import wake_by_signals
-from zveil.keys import LENGTH, read_key
-from zveil.policy import Policy
+from zveil.keys import open_keyring
+from zveil.policy import Policy, Pseudonym
 from zveil.run import MAX_BAD, BadInputError, Run, Stopped
 from zveil.summary import Summary
 
@@ -112,7 +111,20 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--key-file", metavar="FILE", type=click.Path(dir_okay=False),
     help="Make the same pseudonyms as other runs with this key; see `zveil key`.",
 )  # fmt: skip
-@click.option("--raw-users", is_flag=True, help="Let user ids leave as they are.  [*]")
+@click.option(
+    "--pseudonym", type=click.Choice(get_args(Pseudonym)),
+    help="What user ids leave as; crypto-pan is for IP addresses and keeps their prefixes. "
+    " [default: base32, *]",
+)  # fmt: skip
+@click.option(
+    "--rotate", metavar="DURATION",
+    help="Change pseudonyms every 24h, 7d, ... or '4 windows', counted from the Unix epoch.  [*]",
+)  # fmt: skip
+@click.option(
+    "--keep-keys", is_flag=True,
+    help="With --rotate: past keys can be made again from the key file, no one-way chain.  [*]",
+)  # fmt: skip
+@click.option("--raw-users", is_flag=True, help="Short for --pseudonym raw.  [*]")
 @click.option(
     "--lateness",
     metavar="DURATION",
@@ -231,7 +243,7 @@ def run(
             find(files, Format(form) if form else None),
             output=output,
             to=Format(to) if to else None,
-            key=_key(key_file),
+            keyring=None if dry_run else _keyring(policy, key_file),
             threads=threads,
             stop_at_problem=on_error == "stop",
             max_bad=max_bad,
@@ -271,7 +283,7 @@ def _watch(run: Run, progress: Progress, telling: _Telling) -> int:
         code, ended, words = BAD_INPUT, "bad input", str(error)
     except (FieldError, UnknownFormatError, SameFileError) as error:
         code, ended, words = USAGE, "error", as_option(error)
-    except (SourceError, SinkError, MemoryError) as error:
+    except (SourceError, OSError, MemoryError) as error:
         code, ended, words = FAILED, "error", str(error)
     except (ValueError, TypeError) as error:
         code, ended, words = USAGE, "error", as_option(error)
@@ -332,14 +344,17 @@ def _trial(policy: Policy) -> list[int]:
     return sorted({*TRIAL, *(own if len(own) == 1 else ())})
 
 
-def _key(file: str | None) -> bytes:
-    if file is None:
-        return secrets.token_bytes(LENGTH)
-    try:
-        return read_key(file)
-    except FileNotFoundError:
-        raise ValueError(
-            f"key-file: {file} is not there; make one with: zveil key {file}"
-        ) from None
-    except OSError as error:
-        raise ValueError(f"key-file: {file}: {(error.strerror or '').lower()}") from None
+def _keyring(policy: Policy, file: str | None) -> Keyring | None:
+    """Open the keys of the pseudonyms; None if ids leave raw."""
+    if policy.user.pseudonym == "raw":
+        return None
+    future = policy.limits.max_future
+    return open_keyring(
+        policy.user.pseudonym,
+        file=file,
+        environment=os.environ,
+        rotate_ns=policy.rotate_ns,
+        keep_keys=policy.user.keep_keys,
+        lateness_ns=policy.lateness_ns,
+        max_future_ns=None if future is None else duration_ns(future, "max_future"),
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from zveil._native import field_path
-from zveil.durations import Duration, Size, duration_ns, size_bytes
+from zveil.durations import LONGEST_NS, Duration, Size, duration_ns, size_bytes
 from zveil.gate import Rule
 from zveil.policy.error import PolicyError
 
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 
 TimeFormat = Literal["s", "ms", "us", "ns", "iso"]
 Rounding = Literal["none", "minute", "hour", "day"]
-Pseudonym = Literal["base32", "raw"]
+Pseudonym = Literal["base32", "hex", "uuid", "crypto-pan", "raw"]
 Empty = Literal["drop", "blank"]
 
 Path: TypeAlias = tuple[str, ...]
 
 EVERYTHING = "*"
+
+_MINUTE_NS = 60 * 10**9
+_WINDOWS = re.compile(r"([0-9]{1,9}) windows?")
 
 STEPS_NS: dict[Rounding, int | None] = {
     "none": None,
@@ -92,20 +96,52 @@ class User:
     field
         The name of the field.
     pseudonym
-        What an id leaves as: ``"base32"``, or ``"raw"`` for itself.
+        What an id leaves as: ``"base32"``, ``"hex"``, ``"uuid"``, for IP addresses
+        ``"crypto-pan"``, or ``"raw"`` for itself.
+    rotate
+        How often pseudonyms change: a duration of at least a minute, or windows such as
+        ``"4 windows"``, counted from 1970 in UTC by the time of the record; never by default.
+    keep_keys
+        Past keys can be made again. By default they form a one-way chain.
     """
 
     field: str
     _: KW_ONLY
     pseudonym: Pseudonym = "base32"
+    rotate: Duration | None = None
+    keep_keys: bool = False
 
     def __post_init__(self) -> None:
         _one_of(self.pseudonym, get_args(Pseudonym), "pseudonym")
+        if self.rotate is None and self.keep_keys:
+            raise PolicyError(("keep_keys",), "no key changes; state rotate, or leave it out")
+        if self.rotate is not None and self.pseudonym == "raw":
+            raise PolicyError(("rotate",), "ids leave raw; state a pseudonym, or leave it out")
+        self.period_ns(_MINUTE_NS)
+
+    def period_ns(self, window_ns: int) -> int | None:
+        """Give how long a pseudonym lasts, where windows are so long; None for ever.
+
+        >>> User("uid", rotate="4 windows").period_ns(3_600 * 10**9) // 10**9
+        14400
+        """
+        if self.rotate is None:
+            return None
+        rule = "expected a duration of at least 1m such as '24h', or windows such as '4 windows'"
+        windows = _WINDOWS.fullmatch(self.rotate) if isinstance(self.rotate, str) else None
+        try:
+            period = int(windows[1]) * window_ns if windows else duration_ns(self.rotate, "rotate")
+        except ValueError:
+            raise PolicyError(("rotate",), f"{rule}, got {self.rotate!r}") from None
+        if not _MINUTE_NS <= period <= LONGEST_NS:
+            raise PolicyError(("rotate",), f"{rule}, got {self.rotate!r}")
+        return period
 
     def meaning(self) -> dict[str, Any]:
         """Give what it says in one form, without what holds by default."""
         form = None if self.pseudonym == "base32" else self.pseudonym
-        return _told(field=field_path(self.field), pseudonym=form)
+        keeps = True if self.keep_keys else None
+        return _told(field=field_path(self.field), pseudonym=form, keep_keys=keeps)
 
 
 @dataclass(frozen=True)

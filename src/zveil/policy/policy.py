@@ -17,12 +17,16 @@ from zveil.policy.parts import (
     Input,
     Limits,
     Path,
+    Pseudonym,
     Record,
     Rounding,
     Time,
     TimeFormat,
     User,
 )
+
+# The keys of so many periods are held at most, for events that come late.
+_MOST_PERIODS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,9 @@ class Policy:
         keep: Sequence[str] = (),
         empty: Empty = "drop",
         raw_users: bool = False,
+        pseudonym: Pseudonym = "base32",
+        rotate: Duration | None = None,
+        keep_keys: bool = False,
         time_format: TimeFormat | None = None,
         round: Rounding = "none",  # noqa: A002  # what it is called everywhere
         lateness: Duration | None = None,
@@ -93,12 +100,17 @@ class Policy:
             except PolicyError as error:
                 raise error.below(("attribute", number)) from None
         try:
+            pseudonym = "raw" if raw_users else pseudonym
+            whose = User(user, pseudonym=pseudonym, rotate=rotate, keep_keys=keep_keys)
+        except PolicyError as error:
+            raise error.below(("user",)) from None
+        try:
             limits = Limits(lateness=lateness, max_future=max_future, memory=memory)
         except PolicyError as error:
             raise error.below(("limits",)) from None
         return cls(
             time=Time(time, format=time_format, round=round),
-            user=User(user, pseudonym="raw" if raw_users else "base32"),
+            user=whose,
             attributes=tuple(parts),
             record=Record(keep=tuple(keep), empty=empty),
             limits=limits,
@@ -135,6 +147,11 @@ class Policy:
                     "name the fields in it",
                 )
         self._check_kept(set(paths))
+        if self.rotate_ns and self.lateness_ns // self.rotate_ns > _MOST_PERIODS:
+            raise PolicyError(
+                ("user", "rotate"),
+                f"expected at least a {_MOST_PERIODS:,}th of the lateness: so many keys are held",
+            )
 
     def _check_kept(self, named: set[Path]) -> None:
         positions = {
@@ -192,14 +209,23 @@ class Policy:
             return duration_ns(self.limits.lateness, "lateness")
         return max(each.window_ns for each in self.attributes)
 
+    @property
+    def rotate_ns(self) -> int | None:
+        """How long a pseudonym lasts, in nanoseconds; windows are the longest there are."""
+        try:
+            return self.user.period_ns(max(each.window_ns for each in self.attributes))
+        except PolicyError as error:
+            raise error.below(("user",)) from None
+
     def meaning(self) -> dict[str, Any]:
         """Give what it means in one form: how it is spelled, and defaults, make no difference."""
         longest = max(each.window_ns for each in self.attributes)
         late = {} if self.lateness_ns == longest else {"lateness_ns": self.lateness_ns}
+        rotates = {} if self.rotate_ns is None else {"rotate_ns": self.rotate_ns}
         return {
             "input": self.input.meaning(),
             "time": self.time.meaning(),
-            "user": self.user.meaning(),
+            "user": self.user.meaning() | rotates,
             "attribute": [each.meaning() for each in self.attributes],
             "record": self.record.meaning(),
             "limits": self.limits.meaning() | late,

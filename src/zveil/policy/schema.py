@@ -46,6 +46,13 @@ def whole(value: Value, _: Path) -> int:
     return int(value.held)
 
 
+def truth(value: Value, _: Path) -> bool:
+    """Take true or false."""
+    if value.kind != "boolean":
+        raise ValueError(f"expected true or false, got {value}")
+    return bool(value.held)
+
+
 def duration(value: Value, _: Path) -> str | int | float:
     """Take a duration; a number is one of seconds."""
     if value.kind in ("text", "integer", "number"):
@@ -145,7 +152,15 @@ SCHEMA: dict[str, Section] = {
             "round": one_of(*get_args(Rounding)),
         },
     ),
-    "user": Section(User, {"field": text, "pseudonym": one_of(*get_args(Pseudonym))}),
+    "user": Section(
+        User,
+        {
+            "field": text,
+            "pseudonym": one_of(*get_args(Pseudonym)),
+            "rotate": duration,
+            "keep_keys": truth,
+        },
+    ),
     "attribute": Section(
         Attribute,
         {

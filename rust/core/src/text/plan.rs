@@ -54,7 +54,6 @@ pub struct Plan {
     pub time_format: Option<TimeFormat>,
     /// Times leave as the beginning of the step they lie in. Decisions go by the exact time.
     pub step: Option<Step>,
-    pub raw_users: bool,
     /// Bytes in a line at most.
     pub max_line: usize,
     /// The first bad line ends it.

@@ -12,7 +12,7 @@ use super::rows::{Rows, Spot, SpotKind, value};
 use super::stamp::{self, Step};
 use super::time::TimeFormat;
 use crate::batch::VEILED;
-use crate::pseudonym::{Pseudonym, Pseudonyms};
+use crate::pseudonym::{Named, Pseudonym};
 use std::io::Write;
 
 /// Writes records of one stream.
@@ -31,8 +31,6 @@ pub(crate) struct Renderer {
     veils: Vec<Veil>,
     /// None: times leave as they came.
     step: Option<Step>,
-    /// None: user ids leave as they are.
-    pseudonyms: Option<Pseudonyms>,
 }
 
 /// What stands for a veiled value.
@@ -94,7 +92,7 @@ pub struct Written {
 }
 
 impl Renderer {
-    pub(crate) fn new(plan: &Plan, pseudonyms: Option<Pseudonyms>) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         let mut renderer = Self {
             input: plan.input,
             output: plan.output,
@@ -108,7 +106,6 @@ impl Renderer {
                 .map(|text| Veil::new(text, plan.output))
                 .collect(),
             step: plan.step,
-            pseudonyms,
         };
         renderer.set_fields(&plan.fields, plan.read_in_json().len());
         renderer
@@ -137,32 +134,36 @@ impl Renderer {
         out.push(b'\n');
     }
 
+    /// Whether a row leaves, by what was decided about it.
+    pub(crate) fn leaves(&self, decisions: &[Vec<i8>], row: usize) -> bool {
+        self.empty == Empty::Blank
+            || decisions.is_empty()
+            || decisions.iter().any(|column| column[row] != VEILED)
+    }
+
     /// Writes the rows that leave. `decisions` are by attribute, and those of this part begin at
-    /// `first`; the time format is that of the rows.
+    /// `first`; the time format is that of the rows. Users leave under the keys that were found for
+    /// them, or as they are.
     pub(crate) fn render(
         &self,
         block: &[u8],
         rows: &Rows,
-        decisions: &[Vec<i8>],
-        first: usize,
+        (decisions, first): (&[Vec<i8>], usize),
         time_format: Option<TimeFormat>,
+        named: Option<&Named>,
         written: &mut Written,
     ) {
         if self.output == Output::Columns {
             written.columns.resize_with(self.fields, TextColumn::default);
         }
         let is_released = |row: usize, column: &Vec<i8>| column[first + row] != VEILED;
-        let leaves = |row: &usize| {
-            self.empty == Empty::Blank
-                || decisions.is_empty()
-                || decisions.iter().any(|column| is_released(*row, column))
-        };
-        let leaving: Vec<usize> = (0..rows.len()).filter(leaves).collect();
+        let leaving: Vec<usize> =
+            (0..rows.len()).filter(|row| self.leaves(decisions, first + row)).collect();
         written.records += leaving.len() as u64;
         let mut made = Vec::new();
-        if let Some(pseudonyms) = &self.pseudonyms {
-            let user = |row: &usize| value(rows.users[*row], block, &rows.decoded);
-            pseudonyms.of_all(leaving.iter().map(user), &mut made);
+        if let Some(named) = named {
+            let user = |row: &usize| (*row, value(rows.users[*row], block, &rows.decoded));
+            named.pseudonyms(leaving.iter().map(user), &mut made);
         }
         let mut scratch = Vec::new();
         for (place, row) in leaving.into_iter().enumerate() {
@@ -226,9 +227,9 @@ impl Record<'_> {
                 self.json_time(&cells[TIME], out);
             } else if let (USER, Some(pseudonym)) = (*field, &self.pseudonym) {
                 match pseudonym {
-                    Some(letters) => {
+                    Some(name) => {
                         out.push(b'"');
-                        letters.put(out);
+                        name.put(out);
                         out.push(b'"');
                     }
                     None => out.extend_from_slice(b"null"),
@@ -309,7 +310,7 @@ impl Record<'_> {
                     stamp::write(format, time, out);
                 }
             } else if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
-                pseudonym.iter().for_each(|letters| letters.put(out));
+                pseudonym.iter().for_each(|name| name.put(out));
             } else if same
                 && !cell.quoted
                 && self.label(field).is_none()
@@ -342,7 +343,7 @@ impl Record<'_> {
                 veil.spelled.put(&mut column.bytes);
                 !veil.is_null
             } else if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
-                pseudonym.iter().for_each(|letters| letters.put(&mut column.bytes));
+                pseudonym.iter().for_each(|name| name.put(&mut column.bytes));
                 pseudonym.is_some()
             } else if field == TIME {
                 // Told in one way: nanoseconds. The caller makes a time of it.

@@ -21,8 +21,7 @@ use super::time::TimeFormat;
 use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::pseudonym::Pseudonyms;
-use crate::secret::Secret;
+use crate::pseudonym::{Keyring, Named};
 
 /// Rows that are read, decided and written in one go on one thread: they stay in the cache.
 const ROWS: usize = 1024;
@@ -75,6 +74,8 @@ pub struct Way {
     rows: Vec<Rows>,
     renderer: Renderer,
     decisions: Vec<Vec<i8>>,
+    /// The keys that users leave under, for each part; none are kept from one block to the next.
+    named: Vec<Named>,
     /// Memory for what is written next.
     spare: Vec<Vec<u8>>,
     /// The beginning of a line whose end has not come.
@@ -94,9 +95,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// `secret` is that of the pseudonyms.
-    pub fn new(plan: Plan, secret: &Secret, threads: usize) -> Self {
-        let pseudonyms = (!plan.raw_users).then(|| Pseudonyms::new(secret));
+    pub fn new(plan: Plan, threads: usize) -> Self {
         let threads = threads.max(1);
         let mut way = Self {
             threads,
@@ -104,8 +103,9 @@ impl Way {
             fields: plan.fields.clone(),
             readers: (0..threads).map(|_| Box::new(Reader::new(&plan))).collect(),
             rows: (0..threads).map(|_| Rows::default()).collect(),
-            renderer: Renderer::new(&plan, pseudonyms),
+            renderer: Renderer::new(&plan),
             decisions: Vec::new(),
+            named: (0..threads).map(|_| Named::default()).collect(),
             spare: Vec::new(),
             carry: Vec::new(),
             at_start: true,
@@ -152,10 +152,11 @@ impl Way {
     ///
     /// `gates` has one gate for each attribute, in their order; or several sets of them one behind
     /// the other, where only the first decides what is written. Without any, nothing is decided
-    /// and nothing veiled.
+    /// and nothing veiled. Without a keyring user ids leave as they are.
     pub fn feed(
         &mut self,
         gates: &mut [&mut Gate],
+        mut keyring: Option<&mut Keyring>,
         data: &[u8],
         last: bool,
     ) -> Result<Vec<Written>, WayError> {
@@ -171,16 +172,20 @@ impl Way {
         }
         let mut held = std::mem::take(&mut self.carry);
         let outcome = if held.is_empty() {
-            self.run(gates, data, last, &mut written)
+            self.run(gates, keyring.as_deref_mut(), data, last, &mut written)
                 .map(|at| self.carry.extend_from_slice(&data[at..]))
         } else {
             held.extend_from_slice(data);
-            self.run(gates, &held, last, &mut written).map(|at| {
+            self.run(gates, keyring.as_deref_mut(), &held, last, &mut written).map(|at| {
                 held.drain(..at);
                 self.carry = held;
             })
         };
+        self.named.iter_mut().for_each(Named::clear);
         outcome?;
+        if let Some(keyring) = keyring {
+            keyring.settle()?;
+        }
         // A line of CSV is measured without its line break, of which the first half may be here.
         let is_json = self.plan.input == TextFormat::Ndjson;
         if self.carry.len() > self.plan.max_line + usize::from(!is_json) {
@@ -242,6 +247,7 @@ impl Way {
     fn run(
         &mut self,
         gates: &mut [&mut Gate],
+        keyring: Option<&mut Keyring>,
         block: &[u8],
         last: bool,
         written: &mut Vec<Written>,
@@ -266,15 +272,16 @@ impl Way {
         self.find_time_format(block, at, last, utf8);
         let parts = self.cut(block, at, last, utf8);
         if let [part] = parts[..] {
-            return self.run_part(gates, block, part, written);
+            return self.run_part(gates, keyring, block, part, written);
         }
-        self.run_parts(gates, block, &parts, written)
+        self.run_parts(gates, keyring, block, &parts, written)
     }
 
     /// On one thread, some rows at a time.
     fn run_part(
         &mut self,
         gates: &mut [&mut Gate],
+        mut keyring: Option<&mut Keyring>,
         block: &[u8],
         mut part: Extent,
         written: &mut [Written],
@@ -285,9 +292,11 @@ impl Way {
             self.collect(1);
             self.decide(gates, block, 1)?;
             if self.plan.output != Output::Nothing {
-                let written = &mut written[0];
-                let format = self.readers[0].time_format;
-                self.renderer.render(block, &self.rows[0], &self.decisions, 0, format, written);
+                let is_named = self.name(keyring.as_deref_mut(), 1)?;
+                let named = is_named.then_some(&self.named[0]);
+                let decisions = (&self.decisions[..], 0);
+                let (format, written) = (self.readers[0].time_format, &mut written[0]);
+                self.renderer.render(block, &self.rows[0], decisions, format, named, written);
             }
             part.start = at;
             self.stopped |= until == Until::Problem;
@@ -301,6 +310,7 @@ impl Way {
     fn run_parts(
         &mut self,
         gates: &mut [&mut Gate],
+        keyring: Option<&mut Keyring>,
         block: &[u8],
         parts: &[Extent],
         written: &mut Vec<Written>,
@@ -325,20 +335,23 @@ impl Way {
         self.collect(parts.len());
         self.decide(gates, block, parts.len())?;
         if self.plan.output != Output::Nothing {
+            let is_named = self.name(keyring, parts.len())?;
             let (renderer, decisions) = (&self.renderer, &self.decisions);
             let mut first = 0;
             let begun = written.len();
             written.extend(parts.iter().map(|_| blank(&mut self.spare)));
-            let tasks = self.rows.iter().zip(&mut written[begun..]);
+            let tasks = self.rows.iter().zip(&self.named).zip(&mut written[begun..]);
             self.crew.run(
                 tasks
-                    .map(|(rows, written)| -> Task<'_> {
+                    .map(|((rows, named), written)| -> Task<'_> {
                         let from = first;
                         first += rows.len();
                         // Beside each other in memory, the two would be torn between the cores.
                         Box::new(move || {
                             let mut own = std::mem::take(written);
-                            renderer.render(block, rows, decisions, from, time_format, &mut own);
+                            let named = is_named.then_some(named);
+                            let decided = (&decisions[..], from);
+                            renderer.render(block, rows, decided, time_format, named, &mut own);
                             *written = own;
                         })
                     })
@@ -403,6 +416,18 @@ impl Way {
         let question = Question { plan: &self.plan, block, rows: &self.rows[..parts] };
         question.ask(gates, &mut self.decisions, &mut self.tally)?;
         Ok(())
+    }
+
+    /// Finds the keys that the users of all rows leave under; false if they leave as they are.
+    fn name(&mut self, keyring: Option<&mut Keyring>, parts: usize) -> Result<bool, WayError> {
+        let Some(keyring) = keyring else { return Ok(false) };
+        let mut first = 0;
+        for (rows, named) in self.rows[..parts].iter().zip(&mut self.named) {
+            let leaves = |row| self.renderer.leaves(&self.decisions, first + row);
+            keyring.name(&rows.times, leaves, named)?;
+            first += rows.len();
+        }
+        Ok(true)
     }
 
     /// Goes by what most of the first records say, where nothing was stated.
