@@ -84,6 +84,10 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--window", metavar="DURATION", help="How far back they count: 90s, 1h, 7d.  [required, *]"
 )
 @click.option(
+    "--noise", type=click.IntRange(0), metavar="N",
+    help="Let each value need up to so many users more, drawn under the key.  [default: 0, *]",
+)  # fmt: skip
+@click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write there instead of to standard output.",
 )  # fmt: skip
@@ -109,7 +113,8 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 )  # fmt: skip
 @click.option(
     "--key-file", metavar="FILE", type=click.Path(dir_okay=False),
-    help="Make the same pseudonyms as other runs with this key; see `zveil key`.",
+    help="Make the same pseudonyms and draw the same noise as other runs with this key; see "
+    "`zveil key`.",
 )  # fmt: skip
 @click.option(
     "--pseudonym", type=click.Choice(get_args(Pseudonym)),

@@ -169,6 +169,8 @@ SCHEMA: dict[str, Section] = {
             "window": duration,
             "z_max": whole,
             "veiled": veiled,
+            "noise": whole,
+            "noise_period": duration,
             "hierarchy": hierarchy,
             "rule": one_of(*get_args(Rule)),
             "level": whole,
