@@ -117,7 +117,8 @@ def _read(file: str, *, as_json: bool) -> Policy:
         return read_policy(file)
     except OSError as error:
         words = f"{file}: {(error.strerror or '').lower()}"
-        code, problems = FAILED, [{"words": words}]
+        code = FAILED
+        problems: list[dict[str, Any]] = [{"words": words}]
     except PolicyFileError as error:
         code, words = USAGE, str(error)
         problems = [

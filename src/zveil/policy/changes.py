@@ -129,6 +129,8 @@ def _kept(was: Attribute, now: Attribute) -> Iterator[str]:
         yield (
             f"z goes from {was.z} to {now.z}; the state remembers {users(was.most_z)} of a value."
         )
+    elif now.most_z < was.most_z:
+        yield f"The state keeps its room for {users(was.most_z)} of a value until it begins anew."
     if (was.noise, was.meaning().get("noise_period_ns")) != (
         now.noise,
         now.meaning().get("noise_period_ns"),
@@ -137,8 +139,6 @@ def _kept(was: Attribute, now: Attribute) -> Iterator[str]:
             "The noise changes: it is no part of the state, but the thresholds of all values are "
             "drawn anew, and whoever compares before with after learns a little about both."
         )
-    if now.most_z < was.most_z:
-        yield f"The state keeps its room for {users(was.most_z)} of a value until it begins anew."
 
 
 def _limits(old: Policy, new: Policy) -> Iterator[str]:

@@ -173,8 +173,8 @@ def _record(guess: Guess) -> Iterator[str]:
 
 
 def _because(role: Role) -> Iterator[str]:
-    mark = "" if role.is_sure else f"{_UNSURE}: "
-    yield from _comment(f"{mark}{'; '.join(role.reasons)}.")
+    words = f"{'; '.join(role.reasons)}."
+    yield from _comment(words[0].upper() + words[1:] if role.is_sure else f"{_UNSURE}: {words}")
 
 
 def _comment(words: str) -> list[str]:

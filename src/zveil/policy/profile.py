@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, Literal
 
 from zveil.policy.parts import TimeFormat
@@ -59,7 +60,7 @@ def profile(name: str, column: Sequence[Any]) -> Profile:
 
     >>> found = profile("ts", [1767258000, 1767258600, None, 1767258300])
     >>> found.kind, found.distinct, found.time_format, round(found.in_order, 1), found.span_s
-    ('whole numbers', 3, 's', 0.5, 600)
+    ('whole numbers', 3, 's', 0.5, 600.0)
     """
     values = [value for value in column if value is not None]
     count = len(values)
@@ -69,7 +70,7 @@ def profile(name: str, column: Sequence[Any]) -> Profile:
     forms = Counter(form for form, _ in moments).most_common(1)
     form = forms[0][0] if forms else None
     seconds = [at for each, at in moments if each == form]
-    pairs = list(zip(seconds, seconds[1:], strict=False))
+    pairs = list(pairwise(seconds))
     return Profile(
         name=name,
         kind=kinds[0][0] if kinds else "nothing",

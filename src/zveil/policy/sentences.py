@@ -151,10 +151,10 @@ def _leaving(policy: Policy) -> Iterator[str]:
             "protects those who are told apart by it."
         )
     elif kept:
-        fields = "the field" if len(kept) == 1 else "the fields"
+        how = "the field {}, as it is" if len(kept) == 1 else "the fields {}, as they are"
         yield (
-            f"Besides {fields} {listed(kept)}, as it is and undecided: whatever stands there is "
-            "seen, shared or not."
+            f"Besides {how.format(listed(kept))} and undecided: whatever stands there is seen, "
+            "shared or not."
         )
     yield from _empty(policy.record)
 
