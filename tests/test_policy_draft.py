@@ -14,9 +14,8 @@ import pytest
 from program import zveil
 from test_run import T
 
+from zveil.draft import Sample, guess
 from zveil.policy.file import parse_policy
-from zveil.policy.guess import guess
-from zveil.policy.sample import Sample
 
 ROWS = 1_500
 

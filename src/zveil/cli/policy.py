@@ -84,10 +84,8 @@ def new(sample: tuple[str, ...], output: str | None, stated: str | None) -> None
       2    wrong usage, or FILE is there already
       3    not one record could be read
     """  # noqa: D301  # click's mark for text that must not be wrapped
+    from zveil.draft import draft, guess, read_sample
     from zveil.io import Format, SourceError, UnknownFormatError, find
-    from zveil.policy.draft import draft
-    from zveil.policy.guess import guess
-    from zveil.policy.sample import read_sample
 
     try:
         records = read_sample(find(sample, Format(stated) if stated else None))

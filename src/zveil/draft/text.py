@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from zveil.policy.guess import Guess, Role
+from zveil.draft.guess import Guess, Role
 
 _WIDTH = 88
 _UNSURE = "UNSURE"

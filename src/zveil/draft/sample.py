@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zveil._native import field_path
+from zveil.draft.profile import looks_like_a_value
 from zveil.io import ByteSource, Format, Input, SourceError
-from zveil.policy.profile import looks_like_a_value
 
 MOST_RECORDS = 20_000
 _MOST_BYTES = 64 << 20

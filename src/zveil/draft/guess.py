@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from zveil._native import field_path
-from zveil.policy.profile import Profile, looks_like_a_value, profile, shared
-from zveil.policy.sample import Sample, is_nameable
+from zveil.draft.profile import Profile, looks_like_a_value, profile, shared
+from zveil.draft.sample import Sample, is_nameable
 
 MOST_ATTRIBUTES = 3
 """So many are proposed at once; others are there to be chosen."""
