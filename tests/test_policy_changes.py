@@ -43,6 +43,7 @@ def policy(*attributes: Attribute, **parts: Any) -> Policy:
          "The noise changes"),
         (policy(), policy(user=User("who")), "lost", "user.field has changed"),
         (policy(), policy(user=User("uid", pseudonym="raw")), "kept", "Nothing"),
+        (policy(), policy(user=User("uid", rotate="24h", keep_keys=True)), "kept", "Nothing"),
         (policy(), policy(time=Time("t")), "lost", "time.field has changed"),
         (policy(), policy(time=Time("ts", format="ms")), "lost", "time.format has changed"),
         (policy(), policy(time=Time("ts", round="hour")), "kept", "Nothing"),

@@ -1,6 +1,7 @@
 """`zveil policy check` as it is typed: sentences, mistakes, what a change keeps."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,28 @@ def test_a_rerun_under_the_same_key_draws_the_same_noise(tmp_path: Path, key: Pa
     assert zveil(*by_options, key, stdin=DATA).stdout == first
     assert zveil(*by_options, key, "--threads", "2", stdin=DATA).stdout == first
     assert zveil(*by_file, other, stdin=DATA).stdout != first
+
+
+def test_the_key_of_the_noise_may_come_from_the_environment(tmp_path: Path, key: Path) -> None:
+    noisy = written(tmp_path, NOISY.replace('pseudonym = "raw"', ""))
+    by_file = zveil("run", "-q", "--policy", noisy, "--key-file", key, stdin=DATA).stdout
+    environment = os.environ | {"ZVEIL_KEY": key.read_text()}
+    assert zveil("run", "-q", "--policy", noisy, stdin=DATA, env=environment).stdout == by_file
+    assert by_file
+    tried = zveil(
+        "run", "--dry-run", "--json", "--policy", noisy, "--key-file", key, stdin=DATA
+    ).stdout
+    [own] = [rung for rung in json.loads(tried)["rungs"] if rung["z"] == 8]
+    assert own["released"] == by_file.count(b"\n")
+
+
+def test_a_chain_of_keys_has_none_for_the_noise(tmp_path: Path) -> None:
+    chain = tmp_path / "chain"
+    assert zveil("key", "--chain", chain).returncode == 0
+    noisy = written(tmp_path, NOISY.replace('pseudonym = "raw"', 'rotate = "24h"'))
+    done = zveil("run", "-q", "--policy", noisy, "--key-file", chain, stdin=DATA)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout
 
 
 def test_noise_only_takes_away(tmp_path: Path, key: Path) -> None:

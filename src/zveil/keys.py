@@ -168,7 +168,7 @@ def open_keyring(
         return _chain(pseudonym, file, rotate_ns, lateness_ns, max_future_ns)
     key = given
     if key is None:
-        key = secrets.token_bytes(LENGTH) if file is None else _key_of(file)
+        key = secrets.token_bytes(LENGTH) if file is None else key_of(file)
     if rotate_ns is None:
         return Keyring.fixed(pseudonym, key)
     return Keyring.kept(pseudonym, key, rotate_ns)
@@ -193,7 +193,8 @@ def _chain(
         raise ValueError(str(error)) from None
 
 
-def _key_of(file: str | os.PathLike[str]) -> bytes:
+def key_of(file: str | os.PathLike[str]) -> bytes:
+    """Read the key that ``--key-file`` names; ValueError with that name if it cannot be."""
     try:
         return read_key(file)
     except FileNotFoundError:

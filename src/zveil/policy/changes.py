@@ -14,7 +14,7 @@ from zveil.policy.wording import bound, span, users
 Fate = Literal["kept", "lost", "new", "gone"]
 
 # What these say is about records that leave; a gate never sees it.
-_OF_OUTPUT = {"time": {"round"}, "user": {"pseudonym", "rotate_ns", "rotate", "keep_keys"}}
+_OF_OUTPUT = {"time": {"round"}, "user": {"pseudonym", "rotate_ns", "keep_keys"}}
 # These are judged one by one. Any other key of an attribute decides what its state means.
 _JUDGED = {"field", "z", "z_max", "window_ns", "veiled", "noise", "noise_period_ns"}
 

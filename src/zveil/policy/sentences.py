@@ -13,7 +13,7 @@ from typing import Any
 from zveil.durations import duration_ns
 from zveil.policy.parts import EVERYTHING, Attribute, Limits, Record, Time, User
 from zveil.policy.policy import Policy
-from zveil.policy.wording import bound, listed, quoted, span, users
+from zveil.policy.wording import bound, every, listed, quoted, span, users
 
 _UNITS = {
     "s": "seconds since 1970",
@@ -22,7 +22,12 @@ _UNITS = {
     "ns": "nanoseconds since 1970",
     "iso": "dates and times as ISO 8601 writes them",
 }
-_FORMS = {"base32": "20 letters and digits"}
+_FORMS = {
+    "base32": "20 letters and digits",
+    "hex": "hexadecimal digits",
+    "uuid": "the form of a UUID",
+    "crypto-pan": "an IP address by Crypto-PAn: addresses of one network stay in one",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +60,7 @@ the record's own user, and 19 others before.
         Answer("What leaves", tuple(_leaving(policy))),
         Answer("What never leaves", tuple(_staying(policy))),
         Answer("Times", tuple(_times(policy.time))),
-        Answer("User ids that leave", tuple(_ids(policy.user))),
+        Answer("User ids that leave", tuple(_ids(policy.user, policy.rotate_ns))),
         Answer("Limits", tuple(_limits(policy))),
     ]
     return answers
@@ -110,7 +115,7 @@ def _noise(attribute: Attribute) -> Iterator[str]:
         return
     how = "for good"
     if attribute.noise_period is not None:
-        how = f"anew every {span(duration_ns(attribute.noise_period, 'noise_period'))}"
+        how = f"anew {every(duration_ns(attribute.noise_period, 'noise_period'))}"
     yield (
         f"Each value needs 0 to {attribute.noise:,} users more, drawn for it under the key, {how}: "
         "never fewer, and how many nobody outside knows. This is no differential privacy."
@@ -132,7 +137,8 @@ def _levels(attribute: Attribute) -> Iterator[str]:
     if attribute.rule == "authors":
         yield (
             "Levels count by the authors' rule: whoever showed a fine value counts for the coarse "
-            "one too, also where the fine one left."
+            "one too, also where the fine one left. A coarse label can then point at one person: "
+            "do not publish by it."
         )
     else:
         yield "For a coarser level only those count for whom nothing finer left."
@@ -198,7 +204,7 @@ def _times(time: Time) -> Iterator[str]:
     yield from _others(time, {"field", "format", "round"})
 
 
-def _ids(user: User) -> Iterator[str]:
+def _ids(user: User, rotate_ns: int | None) -> Iterator[str]:
     if user.pseudonym == "raw":
         yield "User ids leave as they are. Whoever knows an id sees all that was released of it."
     else:
@@ -206,11 +212,28 @@ def _ids(user: User) -> Iterator[str]:
             f"An id leaves as a pseudonym ({_FORMS.get(user.pseudonym, user.pseudonym)}), made "
             "under a secret key. Whoever has the key can find the id by trying."
         )
+        yield from _rotation(user, rotate_ns)
+    yield from _others(user, {"field", "pseudonym", "rotate", "keep_keys"})
+
+
+def _rotation(user: User, rotate_ns: int | None) -> Iterator[str]:
+    if rotate_ns is None:
         yield (
             "A user has one pseudonym for as long as the key is the same: what was released under "
             "it can be put together."
         )
-    yield from _others(user, {"field", "pseudonym"})
+        return
+    yield (
+        f"It changes {every(rotate_ns)}, by the time of the record and in UTC: what was "
+        "released within one such period can be put together."
+    )
+    if user.keep_keys:
+        yield "The keys of past periods can be made again: whoever has the key can link them all."
+    else:
+        yield (
+            "The key of a period is gone once the period and its late records are over: nobody can "
+            "link past periods by a key."
+        )
 
 
 def _limits(policy: Policy) -> Iterator[str]:

@@ -31,6 +31,16 @@ def span(ns: int) -> str:
     return " ".join(parts) or "no time"
 
 
+def every(ns: int) -> str:
+    """Say how often something comes that comes after each such duration.
+
+    >>> every(86400 * 10**9), every(30 * 86400 * 10**9)
+    ('every day', 'every 30 days')
+    """
+    words = span(ns)
+    return f"every {words[2:] if words.startswith('1 ') and words.count(' ') == 1 else words}"
+
+
 def users(count: int) -> str:
     """Give a number of users.
 
