@@ -25,6 +25,7 @@ TIMES_PYTHON = at_least(12)
 FORMATS = at_most(1)
 TWO_THREADS = at_least(1.3)
 WITHIN = at_most(1)
+FILE_TO_OPTIONS = at_most(1.05)
 IDLE_MS = 5.0
 MEMORY_BYTES = 64e6
 
@@ -48,6 +49,12 @@ hierarchy = ["domain", {{ table = "categories.csv" }}]
 # Exchanges through an idle pipe before the clock starts.
 _WARM_UP = 100
 
+_POLICY = """
+time = {{ field = "ts" }}
+user = {{ field = "uid" }}
+attribute = [{{ field = "host", z = {z}, window = "1h" }}]
+"""
+
 Best = Mapping[str, peers.Outcome]
 
 
@@ -58,6 +65,7 @@ class Programs:
         self.ndjson, self.csv = folder / "events.ndjson", folder / "events.csv"
         self.parquet, self.prefix = folder / "events.parquet", folder / "prefix.ndjson"
         self.empty, self.key = folder / "empty.ndjson", folder / "key"
+        self.policy = folder / "zveil.toml"
         self._folder = folder
         self._z = scale.z
         prefix = stream.prefix(scale.reference_prefix)
@@ -71,6 +79,7 @@ class Programs:
         files.write_categories(stream, folder / "categories.csv")
         self.levels.write_text(_LEVELS.format(z=scale.z), encoding="utf-8")
         self.empty.touch()
+        self.policy.write_text(_POLICY.format(z=scale.z))
         subprocess.run([ZVEIL, "key", self.key], check=True, stdout=subprocess.DEVNULL)
 
     def through_pipes(self, command: pipeline.Command, file: Path) -> peers.Outcome:
@@ -80,6 +89,11 @@ class Programs:
     def from_file(self, *more: str) -> peers.Outcome:
         """Time ``zveil run FILE > /dev/null``."""
         return self._outcome(pipeline.flow(zveil(self._z, self.ndjson, *more)), self.ndjson)
+
+    def by_policy(self, file: Path) -> peers.Outcome:
+        """Time ``zveil run FILE --policy POLICY > /dev/null``, which says what the options do."""
+        command = [ZVEIL, "run", "--policy", self.policy, "--json", file]
+        return self._outcome(pipeline.flow(command), file)
 
     def parquet_to_parquet(self) -> peers.Outcome:
         """Time ``zveil run FILE -o ANOTHER``, both Parquet."""
@@ -165,6 +179,7 @@ def _measured(programs: Programs, scale: Scale, *, with_python: bool) -> Best:
         "CSV": partial(through, csv, programs.csv),
         "Parquet": programs.parquet_to_parquet,
         "file": programs.from_file,
+        "policy": partial(programs.by_policy, programs.ndjson),
         "levels": partial(through, in_levels(programs.levels), programs.ndjson),
         "levels, empty": partial(through, in_levels(programs.levels), programs.empty),
         "cat, empty": partial(through, ["cat"], programs.empty),
@@ -181,7 +196,7 @@ def _measured(programs: Programs, scale: Scale, *, with_python: bool) -> Best:
 
 
 def _require_agreement(programs: Programs, best: Best, scale: Scale, *, with_python: bool) -> None:
-    for name in best.keys() & {"CSV", "Parquet", "file", "NDJSON, two threads"}:
+    for name in best.keys() & {"CSV", "Parquet", "file", "policy", "NDJSON, two threads"}:
         if best[name].facts["released"] != best["NDJSON"].facts["released"]:
             raise peers.DisagreementError(f"NDJSON and {name} release different numbers of events")
     if programs.digest() != programs.digest("--threads", "2"):
@@ -223,6 +238,7 @@ def _beside_each_other(best: Best, case: str) -> list[Result]:
         Ratio("CSV through pipes", case, PIPED, csv, piped, FORMATS),
         Ratio("Parquet file to file", case, PIPED, parquet, piped, FORMATS),
         Ratio("Parquet file to file", case, "NDJSON from a file", parquet, file, at_most(None)),
+        Ratio("a policy file", case, "options", best["policy"].ns, file, FILE_TO_OPTIONS),
     ]
 
 

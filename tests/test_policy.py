@@ -58,6 +58,7 @@ def test_a_star_keeps_all_and_is_no_field() -> None:
         ({"attributes": ("page",), "keep": ("page.host",)}, "keep: 'page.host' is inside 'page'"),
         ({"window": "soon"}, "attribute.window: expected a duration"),
         ({"z": 0}, "attribute.z: expected a whole number from 1, got 0"),
+        ({"noise": -1}, "attribute.noise: expected a whole number from 0, got -1"),
         ({"z": True}, "attribute.z: expected a whole number"),
         ({"lateness": "x"}, "limits.lateness: expected a duration"),
         ({"max_future": "x"}, "limits.max_future: expected a duration"),
@@ -82,6 +83,30 @@ def test_each_attribute_has_a_gate_and_a_secret_of_its_own() -> None:
     assert [gate.z for gate in gates] == [5, 5]
     assert gates[0].key != gates[1].key
     assert [gate.z for gate in policy(attributes=("a", "b")).gates(z=7)] == [7, 7]
+
+
+def test_noise_needs_room_and_is_drawn_under_a_key() -> None:
+    noisy = policy(attributes=("a", "b"), z=5, noise=3)
+    assert [each.most_z for each in noisy.attributes] == [8, 8]
+    gates = noisy.gates(key=bytes(32))
+    assert [(gate.z, gate.z_max, gate.noise) for gate in gates] == [(5, 8, 3)] * 2
+    assert [(gate.z, gate.z_max, gate.noise) for gate in noisy.gates(z=7)] == [(7, 10, 3)] * 2
+    roomy = Attribute("a", z=5, window=1, z_max=20, noise=3, noise_period="30d")
+    assert of_parts(roomy).gates()[0].z_max == 20
+    with pytest.raises(PolicyError, match="z_max: expected room for z and its noise"):
+        Attribute("a", z=5, window=1, z_max=7, noise=3)
+
+
+def test_the_secrets_of_gates_come_from_one_key_by_the_name_of_the_attribute() -> None:
+    first, second = policy(attributes=("a", "b")).gates(key=bytes(32))
+    assert first.key != second.key
+    assert [gate.key for gate in policy(attributes=("b",)).gates(key=bytes(32))] == [second.key]
+    assert policy(attributes=("\\a",)).gates(key=bytes(32))[0].key == first.key
+    nested, dotted = policy(attributes=("a.b", "a\\.b")).gates(key=bytes(32))
+    assert nested.key != dotted.key
+    assert policy(attributes=("a",)).gates(key=b"k" * 32)[0].key != first.key
+    assert policy(attributes=("a",)).gates()[0].key != policy(attributes=("a",)).gates()[0].key
+    assert bytes(32) not in (first.key, second.key)
 
 
 def test_what_only_a_gate_knows_names_the_key() -> None:
@@ -127,6 +152,9 @@ def test_the_same_meaning_has_one_fingerprint() -> None:
         {"attributes": (replace(HOST, window="2h"),)},
         {"attributes": (replace(HOST, z_max=3),)},
         {"attributes": (replace(HOST, veiled="*"),)},
+        {"attributes": (replace(HOST, noise=1),)},
+        {"attributes": (replace(HOST, noise=1, z_max=4),)},
+        {"attributes": (replace(HOST, noise=1, noise_period="30d"),)},
         {"attributes": (replace(HOST, field="a.host"),)},
         {"attributes": (HOST, replace(HOST, field="b"))},
         {"attributes": (replace(HOST, field="b"), HOST)},

@@ -38,6 +38,8 @@ z = 20
 window = "1h"
 z_max = 100
 veiled = { text = "*" }
+noise = 5
+noise_period = "30d"
 hierarchy = [{ segments = "." }]
 rule = "fixed"
 level = 1
@@ -80,9 +82,9 @@ def test_every_key_is_read() -> None:
     assert dataclasses.astuple(found.user) == ("uid", "hex", "24h", True)
     segments, cells = parse([{"segments": "."}]), parse([{"cells": [7]}])
     assert [_values(each) for each in found.attributes] == [
-        ("page.host", 20, "1h", 100, "*", segments, "fixed", 1, ()),
-        ("agent", 2, 90, None, None, None, "fall-through", None, ()),
-        ("cell", 3, 60, None, None, cells, "fall-through", None, ("lat", "lon")),
+        ("page.host", 20, "1h", 100, "*", 5, "30d", segments, "fixed", 1, ()),
+        ("agent", 2, 90, None, None, 0, None, None, "fall-through", None, ()),
+        ("cell", 3, 60, None, None, 0, None, cells, "fall-through", None, ("lat", "lon")),
     ]
     assert dataclasses.astuple(found.record) == (("method", "a\\.b"), "blank")
     assert dataclasses.astuple(found.limits) == (1.5, None, "2GB")
@@ -139,6 +141,11 @@ def mistakes(text: str) -> list[str]:
         ("z = 2", "z = 999999999", "8:5: attribute.z"),
         ("z = 2", "", "6:1: attribute: expected the key 'z'"),
         ("z = 2", "z = 2\nz_max = 1", "9:9: attribute.z_max: expected at least z, which is 2"),
+        ("z = 2", "z = 2\nnoise = -1", "9:9: attribute.noise: expected a whole number from 0"),
+        ("z = 2", "z = 2\nnoise = 3\nz_max = 4", "10:9: attribute.z_max: expected room for z and"),
+        ("z = 2", "z = 2\nnoise_period = 1", "9:16: attribute.noise_period: expected with noise"),
+        ("z = 2", "z = 2\nnoise = 1\nnoise_period = 0", "10:16: attribute.noise_period: expected"),
+        ("z = 2", "z = 2\nnoise = 99999999999", "attribute"),
         ("z = 2", "zz = 2", "8:1: attribute: there is no key 'zz'. Did you mean 'z'?"),
         ('"1h"', '"soon"', "9:10: attribute.window: expected a duration such as '1h'"),
         ('"1h"', "1979-05-27", "9:10: attribute.window: expected a duration"),
@@ -169,6 +176,13 @@ def test_all_mistakes_are_told_in_their_order() -> None:
     text = PLAIN.replace("ts", "").replace("z = 2", "z = -1").replace("[user]", "[usr]")
     found = mistakes(text + "\n[limits]\nmemory = true\n")
     assert [each.split(":")[1] for each in found] == ["1", "4", "8", "12"]
+
+
+def test_all_mistakes_of_one_section_are_told() -> None:
+    wrong = PLAIN.replace("z = 2", "z = 0\nnoise = -1\nnoise_period = 'x'").replace("1h", "soon")
+    assert [each.split(":")[1] for each in mistakes(wrong)] == ["8", "9", "10", "11"]
+    limits = "[limits]\nlateness = 'x'\nmax_future = -1\nmemory = '1 GX'\n"
+    assert [each.split(":")[1] for each in mistakes(PLAIN + limits)] == ["11", "12", "13"]
 
 
 def test_a_file_without_anything_is_told_what_it_needs() -> None:
@@ -214,9 +228,9 @@ def test_a_run_by_file_is_a_run_by_options(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
-SAMPLES = {"--attribute": "a", "-z": "3", "--window": "2h", "--keep": "x", "--veiled": "blank",
-           "--format": "csv", "--round": "day", "--time-format": "s",
-           "--pseudonym": "hex"}  # fmt: skip
+SAMPLES = {"--attribute": "a", "-z": "3", "--noise": "3", "--window": "2h", "--keep": "x",
+           "--veiled": "blank", "--format": "csv", "--round": "day",
+           "--time-format": "s", "--pseudonym": "hex"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OPTIONS)

@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+import hashlib
+import hmac
 import os
 import re
 import secrets
@@ -47,6 +49,27 @@ def read_key(path: str | os.PathLike[str]) -> bytes:
     raise ValueError(
         f"{file}: expected 64 hexadecimal digits or 32 bytes; make a key with: zveil key {file}"
     )
+
+
+def derive_key(key: bytes, label: str) -> bytes:
+    """Derive a key of 32 bytes for one use: HKDF with SHA-256 (RFC 5869), without a salt.
+
+    Neither the key nor what is derived for another label can be found from it.
+
+    Parameters
+    ----------
+    key
+        32 secret bytes.
+    label
+        The use.
+
+    Examples
+    --------
+    >>> derive_key(bytes(32), "gate a").hex()[:16]
+    'ab32cdee6fa16679'
+    """
+    drawn = hmac.digest(bytes(hashlib.sha256().digest_size), key, "sha256")
+    return hmac.digest(drawn, b"zveil " + label.encode() + b"\x01", "sha256")
 
 
 def write_key(path: str | os.PathLike[str], *, chain: bool = False) -> None:
@@ -145,7 +168,7 @@ def open_keyring(
         return _chain(pseudonym, file, rotate_ns, lateness_ns, max_future_ns)
     key = given
     if key is None:
-        key = secrets.token_bytes(LENGTH) if file is None else _key_of(file)
+        key = secrets.token_bytes(LENGTH) if file is None else key_of(file)
     if rotate_ns is None:
         return Keyring.fixed(pseudonym, key)
     return Keyring.kept(pseudonym, key, rotate_ns)
@@ -170,7 +193,8 @@ def _chain(
         raise ValueError(str(error)) from None
 
 
-def _key_of(file: str | os.PathLike[str]) -> bytes:
+def key_of(file: str | os.PathLike[str]) -> bytes:
+    """Read the key that ``--key-file`` names; ValueError with that name if it cannot be."""
     try:
         return read_key(file)
     except FileNotFoundError:

@@ -73,6 +73,8 @@ class Run:
         The format to write, by default by the ending of `output`, else that of the input.
     keyring
         The keys of the pseudonyms, from `zveil.keys`; None if user ids leave as they are.
+    gate_key
+        32 secret bytes that the keys of the gates are derived from; random ones by default.
     threads
         For large batches; any number writes the same bytes.
     stop_at_problem
@@ -95,6 +97,7 @@ class Run:
         output: str | None = None,
         to: Format | None = None,
         keyring: Keyring | None,
+        gate_key: bytes | None = None,
         threads: int = 1,
         stop_at_problem: bool = False,
         max_bad: float = MAX_BAD,
@@ -121,7 +124,8 @@ class Run:
         self._report = report
         self._reported = 0
         self._held: list[tuple[str, int, str, int]] = []
-        self._gates = [gate for z in self._zs for gate in policy.gates(z=z, threads=threads)]
+        sets = (policy.gates(z=z, threads=threads, key=gate_key) for z in self._zs)
+        self._gates = [gate for each in sets for gate in each]
         self._act: TextAct | ColumnsAct | None = None
         self._sink: ByteSink | BatchSink | None = None
         self._source: ByteSource | BatchSource | None = None

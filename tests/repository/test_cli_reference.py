@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -39,9 +40,17 @@ def help_of(*command: str) -> str:
     return done.stdout
 
 
+def commands(group: click.Group, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Give the words of every command, a group before those in it."""
+    for name, command in group.commands.items():
+        yield (*above, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*above, name))
+
+
 def reference() -> str:
     sections = [HEAD]
-    for command in ((), *((name,) for name in main.commands)):
+    for command in ((), *commands(main)):
         name = " ".join(("zveil", *command))
         sections.append(f"## `{name}`\n\n```text\n{help_of(*command)}```\n")
     return "\n".join(sections)
@@ -57,6 +66,8 @@ def test_the_reference_is_what_the_commands_say() -> None:
 
 def options(command: click.Command) -> set[str]:
     """Give the names of a command's options, those with two dashes where they have one."""
+    if isinstance(command, click.Group):
+        return set().union(*map(options, command.commands.values()))
     every = [param.opts for param in command.params if isinstance(param, click.Option)]
     return {max(names, key=len) for names in every}
 

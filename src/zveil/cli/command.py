@@ -15,6 +15,7 @@ from zveil.cli.figures import figures
 from zveil.cli.key import key
 from zveil.cli.model import model
 from zveil.cli.plan import plan
+from zveil.cli.policy import policy
 from zveil.cli.run import run
 from zveil.cli.simulate import simulate
 
@@ -60,5 +61,5 @@ def main() -> None:
     """
 
 
-for command in (run, plan, model, simulate, audit, figures, demo, key, completion):
+for command in (run, policy, plan, model, simulate, audit, figures, demo, key, completion):
     main.add_command(command)

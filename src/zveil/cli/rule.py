@@ -31,6 +31,7 @@ OPTIONS = {
     "attributes": Said("--attribute", "attribute", "field"),
     "z": Said("-z", "attribute", "z"),
     "window": Said("--window", "attribute", "window"),
+    "noise": Said("--noise", "attribute", "noise"),
     "keep": Said("--keep", "record", "keep"),
     "empty": Said("--veiled", "record", "empty"),
     "lateness": Said("--lateness", "limits", "lateness"),

@@ -34,7 +34,7 @@ from zveil.io import (
     find,
 )
 from zveil.io.descriptors import wake_by_signals
-from zveil.keys import open_keyring
+from zveil.keys import VARIABLE, key_of, open_keyring, take_key
 from zveil.policy import Policy, Pseudonym
 from zveil.run import MAX_BAD, BadInputError, Run, Stopped
 from zveil.summary import Summary
@@ -84,6 +84,10 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--window", metavar="DURATION", help="How far back they count: 90s, 1h, 7d.  [required, *]"
 )
 @click.option(
+    "--noise", type=click.IntRange(0), metavar="N",
+    help="Let each value need up to so many users more, drawn under the key.  [default: 0, *]",
+)  # fmt: skip
+@click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write there instead of to standard output.",
 )  # fmt: skip
@@ -109,7 +113,8 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 )  # fmt: skip
 @click.option(
     "--key-file", metavar="FILE", type=click.Path(dir_okay=False),
-    help="Make the same pseudonyms as other runs with this key; see `zveil key`.",
+    help="Make the same pseudonyms and draw the same noise as other runs with this key; see "
+    "`zveil key`.",
 )  # fmt: skip
 @click.option(
     "--pseudonym", type=click.Choice(get_args(Pseudonym)),
@@ -243,6 +248,7 @@ def run(
             find(files, Format(form) if form else None),
             output=output,
             to=Format(to) if to else None,
+            gate_key=_gate_key(policy, key_file),
             keyring=None if dry_run else _keyring(policy, key_file),
             threads=threads,
             stop_at_problem=on_error == "stop",
@@ -342,6 +348,17 @@ def _trial(policy: Policy) -> list[int]:
     """Give the z that are tried: the policy's too, where it has one."""
     own = {attribute.z for attribute in policy.attributes}
     return sorted({*TRIAL, *(own if len(own) == 1 else ())})
+
+
+def _gate_key(policy: Policy, file: str | None) -> bytes | None:
+    """Give what the keys of the gates are derived from; None if the run has no key that stays."""
+    if policy.user.rotate is not None and not policy.user.keep_keys:
+        return None
+    if policy.user.pseudonym == "raw" and not any(each.noise for each in policy.attributes):
+        return None
+    # The environment still has it afterwards: whoever opens the keyring takes it out.
+    given = take_key({VARIABLE: os.environ.get(VARIABLE, "")})
+    return key_of(file) if given is None and file is not None else given
 
 
 def _keyring(policy: Policy, file: str | None) -> Keyring | None:

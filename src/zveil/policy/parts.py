@@ -156,6 +156,8 @@ class Attribute:
         As for `zveil.Gate`.
     veiled
         The text that a veiled value becomes where its record leaves; None for null.
+    noise, noise_period
+        As for `zveil.Gate`.
     hierarchy
         Its coarser labels, as `zveil.hierarchy.parse` makes them; None for the value alone.
     rule
@@ -172,6 +174,8 @@ class Attribute:
     window: Duration
     z_max: int | None = None
     veiled: str | None = None
+    noise: int = 0
+    noise_period: Duration | None = None
     hierarchy: Hierarchy | None = None
     rule: Rule = "fall-through"
     level: int | None = None
@@ -186,8 +190,25 @@ class Attribute:
                 raise PolicyError(
                     ("z_max",), f"expected at least z, which is {self.z}, got {self.z_max}"
                 )
+        self._check_noise()
         _one_of(self.rule, get_args(Rule), "rule")
         self._check_levels()
+
+    def _check_noise(self) -> None:
+        _check_whole(self.noise, "noise", least=0)
+        if self.z_max is not None and self.z_max < self.z + self.noise:
+            raise PolicyError(
+                ("z_max",),
+                f"expected room for z and its noise, {self.z} and {self.noise}: at least "
+                f"{self.z + self.noise}, got {self.z_max}",
+            )
+        if self.noise_period is None:
+            return
+        _check_duration(self.noise_period, "noise_period")
+        if not self.noise:
+            raise PolicyError(("noise_period",), "expected with noise only: there are no draws")
+        if not duration_ns(self.noise_period, "noise_period"):
+            raise PolicyError(("noise_period",), "expected longer than no time at all")
 
     def _check_levels(self) -> None:
         of_position = self.hierarchy is not None and self.hierarchy.takes_position
@@ -228,8 +249,8 @@ class Attribute:
 
     @property
     def most_z(self) -> int:
-        """The largest z that its gate can be set to."""
-        return self.z if self.z_max is None else self.z_max
+        """The most users of a value that its gate remembers: for z, and the noise on it."""
+        return self.z + self.noise if self.z_max is None else self.z_max
 
     def meaning(self) -> dict[str, Any]:
         """Give what it says in one form, without what holds by default."""
@@ -237,8 +258,14 @@ class Attribute:
             field=field_path(self.field),
             z=self.z,
             window_ns=self.window_ns,
-            z_max=None if self.most_z == self.z else self.z_max,
+            z_max=None if self.most_z == self.z + self.noise else self.z_max,
             veiled=self.veiled,
+            noise=self.noise or None,
+            noise_period_ns=(
+                None
+                if self.noise_period is None
+                else duration_ns(self.noise_period, "noise_period")
+            ),
             hierarchy=None if self.hierarchy is None else list(self.hierarchy.meaning),
             rule=None if self.rule == "fall-through" else self.rule,
             level=self.level,
@@ -320,9 +347,9 @@ def _one_of(value: str, choices: Sequence[str], key: str) -> None:
         raise PolicyError((key,), f"expected {expected}, got {value!r}")
 
 
-def _check_whole(value: int, key: str) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise PolicyError((key,), f"expected a whole number from 1, got {value!r}")
+def _check_whole(value: int, key: str, least: int = 1) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise PolicyError((key,), f"expected a whole number from {least}, got {value!r}")
 
 
 def _check_duration(value: Duration, key: str) -> None:

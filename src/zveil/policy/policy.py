@@ -9,6 +9,7 @@ from typing import Any
 from zveil._native import field_path
 from zveil.durations import Duration, Size, duration_ns, size_bytes
 from zveil.gate import Gate
+from zveil.keys import derive_key
 from zveil.policy.error import PolicyError, Where
 from zveil.policy.parts import (
     EVERYTHING,
@@ -79,6 +80,7 @@ class Policy:
         attributes: Sequence[str],
         z: int,
         window: Duration,
+        noise: int = 0,
         keep: Sequence[str] = (),
         empty: Empty = "drop",
         raw_users: bool = False,
@@ -96,7 +98,7 @@ class Policy:
         parts: list[Attribute] = []
         for number, name in enumerate(attributes):
             try:
-                parts.append(Attribute(name, z=z, window=window))
+                parts.append(Attribute(name, z=z, window=window, noise=noise))
             except PolicyError as error:
                 raise error.below(("attribute", number)) from None
         try:
@@ -245,7 +247,9 @@ class Policy:
         meaning = json.dumps(self.meaning(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(f"zveil policy 1\n{meaning}".encode()).hexdigest()[:32]
 
-    def gates(self, *, z: int | None = None, threads: int = 1) -> list[Gate]:
+    def gates(
+        self, *, z: int | None = None, threads: int = 1, key: bytes | None = None
+    ) -> list[Gate]:
         """Make the gates: one for each attribute, each with a secret of its own.
 
         Parameters
@@ -254,6 +258,9 @@ class Policy:
             Instead of the policy's, for a trial.
         threads
             As for `zveil.Gate`.
+        key
+            32 secret bytes that the secrets are derived from, each by the name of its attribute, so
+            that the same key draws the same noise; random by default.
         """
         limit = None
         if self.limits.memory is not None:
@@ -273,6 +280,9 @@ class Policy:
                         memory_limit=limit,
                         time_unit="ns",
                         threads=threads,
+                        noise=each.noise,
+                        noise_period=each.noise_period,
+                        key=None if key is None else derive_key(key, _label(each)),
                     )
                 )
             except ValueError as error:
@@ -284,6 +294,11 @@ class Policy:
         return stated if stated is not None else f"{self.lateness_ns}ns"
 
 
+def _label(attribute: Attribute) -> str:
+    # By path: a name may be spelled in several ways.
+    return "gate " + json.dumps(field_path(attribute.field), separators=(",", ":"))
+
+
 def _of_gate(error: ValueError, number: int, attribute: Attribute) -> PolicyError:
     """Name the key that a gate's complaint is about."""
     name, _, words = str(error).partition(": ")
@@ -291,6 +306,8 @@ def _of_gate(error: ValueError, number: int, attribute: Attribute) -> PolicyErro
         "z": ("attribute", number, "z"),
         "z_max": ("attribute", number, "z" if attribute.z_max is None else "z_max"),
         "window": ("attribute", number, "window"),
+        "noise": ("attribute", number, "noise"),
+        "noise_period": ("attribute", number, "noise_period"),
         "lateness": ("limits", "lateness"),
         "max_future": ("limits", "max_future"),
         "memory_limit": ("limits", "memory"),

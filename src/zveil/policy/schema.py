@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
+from zveil.durations import duration_ns, size_bytes
 from zveil.gate import Rule
 from zveil.io.formats import Format
 from zveil.policy.document import Value
@@ -53,12 +54,32 @@ def truth(value: Value, _: Path) -> bool:
     return bool(value.held)
 
 
+def whole_from(least: int) -> Reader:
+    """Take a whole number that is not less."""
+
+    def read(value: Value, folder: Path) -> int:
+        number = whole(value, folder)
+        if number < least:
+            raise ValueError(f"expected a whole number from {least}, got {number}")
+        return number
+
+    return read
+
+
 def duration(value: Value, _: Path) -> str | int | float:
     """Take a duration; a number is one of seconds."""
     if value.kind in ("text", "integer", "number"):
         held: str | int | float = value.held
+        # Here, and not only with its part: all mistakes of a part are to be told at once.
+        _checked(duration_ns, held)
         return held
     raise ValueError(f"expected a duration such as '1h', '90s' or '1h30m', got {value}")
+
+
+def rotation(value: Value, folder: Path) -> str | int | float:
+    """Take a duration, or so many windows as ``"4 windows"``, which its part reads."""
+    is_windows = value.kind == "text" and "window" in value.held
+    return str(value.held) if is_windows else duration(value, folder)
 
 
 def duration_or_any(value: Value, folder: Path) -> str | int | float | None:
@@ -70,8 +91,16 @@ def size(value: Value, _: Path) -> str | int:
     """Take a size in bytes."""
     if value.kind in ("text", "integer"):
         held: str | int = value.held
+        _checked(size_bytes, held)
         return held
     raise ValueError(f"expected a size such as '512MiB' or '2GB', or bytes, got {value}")
+
+
+def _checked(read: Callable[[Any, str], int], held: str | int | float) -> None:
+    try:
+        read(held, "")
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix(": ")) from None
 
 
 def texts(value: Value, folder: Path) -> tuple[str, ...]:
@@ -157,7 +186,7 @@ SCHEMA: dict[str, Section] = {
         {
             "field": text,
             "pseudonym": one_of(*get_args(Pseudonym)),
-            "rotate": duration,
+            "rotate": rotation,
             "keep_keys": truth,
         },
     ),
@@ -165,10 +194,12 @@ SCHEMA: dict[str, Section] = {
         Attribute,
         {
             "field": text,
-            "z": whole,
+            "z": whole_from(1),
             "window": duration,
-            "z_max": whole,
+            "z_max": whole_from(1),
             "veiled": veiled,
+            "noise": whole_from(0),
+            "noise_period": duration,
             "hierarchy": hierarchy,
             "rule": one_of(*get_args(Rule)),
             "level": whole,
