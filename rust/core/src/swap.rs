@@ -4,13 +4,16 @@
 //! observation ─→ gate ─→ released ─→ a draw below q? ─ no ─→ leaves under its own value
 //!                          │              └ yes ─→ a value of the reservoir that is not its own
 //!                          ↓                       and passes at this moment ─→ leaves under that
-//!                       reservoir: the 64 values released last
+//!                       reservoir: 64 values released lately
 //! ```
 //!
 //! So a record no longer proves that its user showed its value. Nothing leaves that could not: a value
 //! comes into the reservoir by being released, and is asked about again when it is drawn, against the
 //! same threshold and without counting anyone. Where no other value passes, the observation leaves
 //! under its own.
+//!
+//! A value that comes in takes the place of one that is drawn, not of the oldest: then nobody knows when
+//! a value has gone, and from when on a record with it must be true.
 //!
 //! The draw is a keyed function of user, attribute and time, and rows go one by one: a rerun under
 //! the same key repeats every swap, and neither batches nor threads change any.
@@ -125,6 +128,8 @@ pub struct Draw {
     /// The place of the reservoir that is looked at first, and the way to the next.
     pub start: usize,
     pub step: usize,
+    /// The place that its own value takes, once all are taken.
+    pub place: usize,
 }
 
 impl Draw {
@@ -146,8 +151,6 @@ pub struct Swap {
     /// So many of 2^64 draws are swaps.
     share: u64,
     reservoir: Vec<Released>,
-    /// The place of the oldest, which goes next.
-    oldest: usize,
     swapped: u64,
 }
 
@@ -162,7 +165,7 @@ impl Swap {
         let cipher = Aes128::new(&key.into());
         key.zeroize();
         let share = (probability * 2_f64.powi(64)) as u64;
-        Ok(Self { cipher, share, reservoir: Vec::new(), oldest: 0, swapped: 0 })
+        Ok(Self { cipher, share, reservoir: Vec::new(), swapped: 0 })
     }
 
     /// Observations that left under another value so far.
@@ -222,17 +225,14 @@ impl Swap {
         }
         self.swapped += u64::from(other.is_some());
         if let Some(value) = levels[level].and_then(Owned::of) {
-            self.take_in(Released { key: own, value });
+            let released = Released { key: own, value };
+            if self.reservoir.len() < PLACES {
+                self.reservoir.push(released);
+            } else {
+                self.reservoir[draw.place] = released;
+            }
         }
         other
-    }
-
-    fn take_in(&mut self, released: Released) {
-        match self.reservoir.get_mut(self.oldest) {
-            Some(place) => *place = released,
-            None => self.reservoir.push(released),
-        }
-        self.oldest = (self.oldest + 1) % PLACES;
     }
 
     /// What is drawn for an observation; `None` where something is missing. It is secret: it tells
@@ -256,7 +256,8 @@ impl Swap {
         Some(Draw {
             swaps: ((drawn >> 64) as u64) < self.share,
             start: drawn as usize % PLACES,
-            step: (drawn >> 32) as usize % PLACES | 1,
+            step: (drawn >> 16) as usize % PLACES | 1,
+            place: (drawn >> 32) as usize % PLACES,
         })
     }
 }

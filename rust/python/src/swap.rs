@@ -84,7 +84,8 @@ impl Swap {
         Ok((PyByteArray::new(py, &bytes), rows, others.collect::<PyResult<_>>()?))
     }
 
-    /// What is drawn for an observation: whether it is swapped, the first place and the step.
+    /// What is drawn for an observation: whether it is swapped, the first place and the step, and the
+    /// place that its own value takes.
     #[pyo3(signature = (t, user, levels, is_plain, /))]
     fn draw(
         &self,
@@ -92,7 +93,7 @@ impl Swap {
         user: &Bound<'_, PyAny>,
         levels: &Bound<'_, PyAny>,
         is_plain: bool,
-    ) -> PyResult<Option<(bool, usize, usize)>> {
+    ) -> PyResult<Option<(bool, usize, usize, usize)>> {
         let gate = self.gate.get();
         let time = times::instant(t, gate.scale(None))?;
         let user = Held::new(user, Role::User)?;
@@ -101,7 +102,7 @@ impl Swap {
         let (user, values) = (user.value(Role::User)?, values(&held)?);
         let gate = gate.guard()?;
         let drawn = self.lock()?.draw(&gate, time, user, &values, is_plain);
-        Ok(drawn.map(|drawn| (drawn.swaps, drawn.start, drawn.step)))
+        Ok(drawn.map(|drawn| (drawn.swaps, drawn.start, drawn.step, drawn.place)))
     }
 }
 

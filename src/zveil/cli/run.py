@@ -88,6 +88,11 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     help="Let each value need up to so many users more, drawn under the key.  [default: 0, *]",
 )  # fmt: skip
 @click.option(
+    "--swap", type=_Share(), metavar="SHARE",
+    help="Let this share of the released values leave as another one, released shortly before, so "
+    "that no record is proof; from 0 to less than 1.  [default: 0, *]",
+)  # fmt: skip
+@click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write there instead of to standard output.",
 )  # fmt: skip

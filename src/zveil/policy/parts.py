@@ -166,6 +166,9 @@ class Attribute:
         With the rule ``"fixed"``: which; 0 is the value itself, or the finest cell.
     fields
         Of a position the fields of latitude and longitude. They do not leave by themselves.
+    swap
+        The share of released values that leave as another one, released shortly before; from 0 to
+        less than 1.
     """
 
     field: str
@@ -180,9 +183,11 @@ class Attribute:
     rule: Rule = "fall-through"
     level: int | None = None
     fields: tuple[str, ...] = ()
+    swap: float = 0.0
 
     def __post_init__(self) -> None:
         _check_whole(self.z, "z")
+        _check_share(self.swap, "swap")
         _check_duration(self.window, "window")
         if self.z_max is not None:
             _check_whole(self.z_max, "z_max")
@@ -270,6 +275,7 @@ class Attribute:
             rule=None if self.rule == "fall-through" else self.rule,
             level=self.level,
             fields=[field_path(name) for name in self.fields] or None,
+            swap=float(self.swap) or None,
         )
 
 
@@ -350,6 +356,11 @@ def _one_of(value: str, choices: Sequence[str], key: str) -> None:
 def _check_whole(value: int, key: str, least: int = 1) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise PolicyError((key,), f"expected a whole number from {least}, got {value!r}")
+
+
+def _check_share(value: float, key: str) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
+        raise PolicyError((key,), f"expected a share from 0 to less than 1, got {value!r}")
 
 
 def _check_duration(value: Duration, key: str) -> None:

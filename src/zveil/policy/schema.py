@@ -66,6 +66,14 @@ def whole_from(least: int) -> Reader:
     return read
 
 
+def share(value: Value, _: Path) -> int | float:
+    """Take a share of one."""
+    if value.kind not in ("integer", "number"):
+        raise ValueError(f"expected a share such as 0.05, got {value}")
+    held: int | float = value.held
+    return held
+
+
 def duration(value: Value, _: Path) -> str | int | float:
     """Take a duration; a number is one of seconds."""
     if value.kind in ("text", "integer", "number"):
@@ -205,6 +213,7 @@ SCHEMA: dict[str, Section] = {
             "level": whole,
             "fields": texts,
             "name": text,
+            "swap": share,
         },
         is_repeated=True,
         # What is made of several fields has a name of its own.
