@@ -1,4 +1,4 @@
-"""Swapped associations through `zveil run`: the same bytes by every way, and what the policy says."""
+"""Swapped associations through `zveil run`: the same bytes by every way; what a policy says."""
 
 import json
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def through_text(
     source: Format = Format.NDJSON, to: Format = Format.NDJSON,
 ) -> tuple[bytes, TextAct]:  # fmt: skip
     act = TextAct(
-        rule, gates(threads), source, to, key=KEY, max_line=1 << 20, stop_at_problem=False,
+        rule, gates(threads), source, to, keyring=None, max_line=1 << 20, stop_at_problem=False,
         threads=threads,
     )  # fmt: skip
     out = [act.lines(data[part], last=False) for part in parts or [slice(None)]]
@@ -88,7 +88,7 @@ def test_every_cut_and_number_of_threads_and_columns_write_the_same(empty: str) 
     for size, words in [(1_000, False), (12_000, True)]:
         if words:
             table = table.set_column(2, "host", table.column("host").dictionary_encode())
-        columns = ColumnsAct(rule, gates(), table.schema, key=KEY)
+        columns = ColumnsAct(rule, gates(), table.schema, keyring=None)
         batches = table.to_batches(max_chunksize=size)
         assert b"".join(to_ndjson(columns.act(batch)) for batch in batches) == whole
         assert columns.swapped == act.way.tally()["swapped"]
@@ -177,7 +177,7 @@ def test_columns_of_every_type_can_be_swapped(kind: pa.DataType) -> None:
     events = records(2_000, values)
     host = pa.array([event["host"] for event in events], kind)
     table = pa.Table.from_pylist(events).set_column(2, "host", host)
-    act = ColumnsAct(policy(swap=0.4), gates(), table.schema, key=KEY)
+    act = ColumnsAct(policy(swap=0.4), gates(), table.schema, keyring=None)
     left = pa.Table.from_batches([act.act(batch) for batch in table.to_batches()])
     assert {*left.column("host").to_pylist()} - {None} == {*values}
     assert act.swapped[0] > 200
@@ -197,11 +197,11 @@ hierarchy = [{ segments = "/", levels = 2 }]
     names = [f"{top}/{middle}/{low}" for top in "ab" for middle in "cd" for low in range(9)]
     events = records(8_000, names)
     gate = {"max_future": None, "lateness": 20, "time_unit": "ns", "key": KEY}
-    options: dict[str, Any] = {"key": KEY, "max_line": 1 << 20, "stop_at_problem": False}
+    options: dict[str, Any] = {"keyring": None, "max_line": 1 << 20, "stop_at_problem": False}
     text = TextAct(rule, [Gate(3, 20, **gate)], Format.NDJSON, Format.NDJSON, **options)
     whole = b"".join(text.lines(lines(events), last=True))
     table = pa.Table.from_pylist(events).select(["ts", "uid", "host"])
-    columns = ColumnsAct(rule, [Gate(3, 20, **gate)], table.schema, key=KEY)
+    columns = ColumnsAct(rule, [Gate(3, 20, **gate)], table.schema, keyring=None)
     batches = table.to_batches(max_chunksize=700)
     assert b"".join(to_ndjson(columns.act(batch)) for batch in batches) == whole
     tally = text.way.tally()
