@@ -256,7 +256,7 @@ impl Swap {
         Some(Draw {
             swaps: ((drawn >> 64) as u64) < self.share,
             start: drawn as usize % PLACES,
-            step: (drawn >> 16) as usize % PLACES | 1,
+            step: ((drawn >> 16) as usize % PLACES) | 1,
             place: (drawn >> 32) as usize % PLACES,
         })
     }

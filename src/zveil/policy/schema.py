@@ -212,8 +212,8 @@ SCHEMA: dict[str, Section] = {
             "rule": one_of(*get_args(Rule)),
             "level": whole,
             "fields": texts,
-            "name": text,
             "swap": share,
+            "name": text,
         },
         is_repeated=True,
         # What is made of several fields has a name of its own.
