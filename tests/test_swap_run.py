@@ -232,6 +232,17 @@ def test_the_program_swaps_and_counts(tmp_path: Path) -> None:
     assert b"swapped" not in plain.stderr
 
 
+def test_a_rerun_under_the_same_key_makes_the_same_swaps(tmp_path: Path) -> None:
+    data = lines([{"ts": START + n, "uid": n % 50, "host": f"h{n % 7}"} for n in range(2_000)])
+    key, other = tmp_path / "key", tmp_path / "other"
+    assert {zveil("key", path).returncode for path in (key, other)} == {0}
+    options = ("-q", "--swap", "0.2", "--raw-users", "--key-file")
+    first = run(*options, key, stdin=data).stdout
+    assert first
+    assert run(*options, key, "--threads", "2", stdin=data).stdout == first
+    assert run(*options, other, stdin=data).stdout != first
+
+
 def test_the_policy_says_it(tmp_path: Path) -> None:
     text = """
 time = { field = "ts" }

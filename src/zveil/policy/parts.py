@@ -158,6 +158,9 @@ class Attribute:
         The text that a veiled value becomes where its record leaves; None for null.
     noise, noise_period
         As for `zveil.Gate`.
+    swap
+        The share of released values that leave as another one, released shortly before; from 0 to
+        less than 1.
     hierarchy
         Its coarser labels, as `zveil.hierarchy.parse` makes them; None for the value alone.
     rule
@@ -166,9 +169,6 @@ class Attribute:
         With the rule ``"fixed"``: which; 0 is the value itself, or the finest cell.
     fields
         Of a position the fields of latitude and longitude. They do not leave by themselves.
-    swap
-        The share of released values that leave as another one, released shortly before; from 0 to
-        less than 1.
     """
 
     field: str
@@ -179,15 +179,14 @@ class Attribute:
     veiled: str | None = None
     noise: int = 0
     noise_period: Duration | None = None
+    swap: float = 0.0
     hierarchy: Hierarchy | None = None
     rule: Rule = "fall-through"
     level: int | None = None
     fields: tuple[str, ...] = ()
-    swap: float = 0.0
 
     def __post_init__(self) -> None:
         _check_whole(self.z, "z")
-        _check_share(self.swap, "swap")
         _check_duration(self.window, "window")
         if self.z_max is not None:
             _check_whole(self.z_max, "z_max")
@@ -196,6 +195,7 @@ class Attribute:
                     ("z_max",), f"expected at least z, which is {self.z}, got {self.z_max}"
                 )
         self._check_noise()
+        _check_share(self.swap, "swap")
         _one_of(self.rule, get_args(Rule), "rule")
         self._check_levels()
 

@@ -261,7 +261,7 @@ class Policy:
             As for `zveil.Gate`.
         key
             32 secret bytes that the secrets are derived from, each by the name of its attribute, so
-            that the same key draws the same noise; random by default.
+            that the same key draws the same noise and swaps; random by default.
         """
         limit = None
         if self.limits.memory is not None:
