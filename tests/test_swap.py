@@ -162,6 +162,26 @@ def test_what_leaves_was_released_before_and_passes_when_it_leaves() -> None:
     assert others == swap.swapped > 100
 
 
+def test_where_memory_is_short_nothing_passes_that_would_not_otherwise() -> None:
+    random = Random(6)
+    events = []
+    for row in range(120_000):
+        value = f"v{random.randrange(300)}" if random.random() < 0.3 else f"once{row}"
+        t = START + row // 40 - random.choice([0, 0, 0, 5, 300])
+        events.append(Seen(t, random.randrange(2_000), [value]))
+    gate = Gate(4, 400, lateness=800, max_future=None, memory_limit="4MiB", key=KEY)
+    left = left_of(Swap(gate, 0.5), events, is_plain=True)
+    assert gate.stats().refused > 1_000
+    defined = Definition(Reference(4, 400, lateness=800), lambda _: (False, 0, 1, 0))
+    others = 0
+    for seen, (level, value) in zip(events, left, strict=True):
+        defined.reference.observe(seen.t, seen.user, seen.levels[0])
+        if level is not None:
+            others += value != seen.levels[0]
+            assert defined.passes(attribute_key(value), seen.t)
+    assert others > 1_000
+
+
 def test_asking_whether_a_value_passes_counts_nobody() -> None:
     gate = Gate(2, 10, max_future=None)
     gate.observe(0, "ada", "a")

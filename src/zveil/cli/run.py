@@ -118,8 +118,8 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 )  # fmt: skip
 @click.option(
     "--key-file", metavar="FILE", type=click.Path(dir_okay=False),
-    help="Make the same pseudonyms, and draw the same noise and swaps, as other runs with this key; "
-    "see `zveil key`.",
+    help="Make the same pseudonyms, and draw the same noise and swaps, as other runs with this "
+    "key; see `zveil key`.",
 )  # fmt: skip
 @click.option(
     "--pseudonym", type=click.Choice(get_args(Pseudonym)),
