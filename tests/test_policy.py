@@ -153,6 +153,7 @@ def test_the_same_meaning_has_one_fingerprint() -> None:
         {"attributes": (replace(HOST, z_max=3),)},
         {"attributes": (replace(HOST, veiled="*"),)},
         {"attributes": (replace(HOST, noise=1),)},
+        {"attributes": (replace(HOST, swap=0.1),)},
         {"attributes": (replace(HOST, noise=1, z_max=4),)},
         {"attributes": (replace(HOST, noise=1, noise_period="30d"),)},
         {"attributes": (replace(HOST, field="a.host"),)},

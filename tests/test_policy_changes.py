@@ -38,6 +38,7 @@ def policy(*attributes: Attribute, **parts: Any) -> Policy:
         (policy(ROOMY), policy(replace(ROOMY, noise=5)), "kept", "are drawn anew"),
         (policy(), policy(replace(HOST, noise=5)), "lost", "z with its noise goes up to 25"),
         (policy(replace(HOST, noise=5)), policy(), "kept", "The noise changes"),
+        (policy(), policy(replace(HOST, swap=0.1)), "kept", "Another share of the values"),
         (policy(replace(HOST, noise=5)), policy(replace(HOST, z=25)), "kept", "from 20 to 25"),
         (policy(replace(HOST, noise=5)), policy(replace(HOST, noise=5, noise_period="1d")), "kept",
          "The noise changes"),

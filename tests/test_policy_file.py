@@ -40,6 +40,7 @@ z_max = 100
 veiled = { text = "*" }
 noise = 5
 noise_period = "30d"
+swap = 0.05
 hierarchy = [{ segments = "." }]
 rule = "fixed"
 level = 1
@@ -82,9 +83,9 @@ def test_every_key_is_read() -> None:
     assert dataclasses.astuple(found.user) == ("uid", "hex", "24h", True)
     segments, cells = parse([{"segments": "."}]), parse([{"cells": [7]}])
     assert [_values(each) for each in found.attributes] == [
-        ("page.host", 20, "1h", 100, "*", 5, "30d", segments, "fixed", 1, ()),
-        ("agent", 2, 90, None, None, 0, None, None, "fall-through", None, ()),
-        ("cell", 3, 60, None, None, 0, None, cells, "fall-through", None, ("lat", "lon")),
+        ("page.host", 20, "1h", 100, "*", 5, "30d", 0.05, segments, "fixed", 1, ()),
+        ("agent", 2, 90, None, None, 0, None, 0.0, None, "fall-through", None, ()),
+        ("cell", 3, 60, None, None, 0, None, 0.0, cells, "fall-through", None, ("lat", "lon")),
     ]
     assert dataclasses.astuple(found.record) == (("method", "a\\.b"), "blank")
     assert dataclasses.astuple(found.limits) == (1.5, None, "2GB")
@@ -230,7 +231,7 @@ def test_a_run_by_file_is_a_run_by_options(tmp_path: Path) -> None:
 
 SAMPLES = {"--attribute": "a", "-z": "3", "--noise": "3", "--window": "2h", "--keep": "x",
            "--veiled": "blank", "--format": "csv", "--round": "day",
-           "--time-format": "s", "--pseudonym": "hex"}  # fmt: skip
+           "--time-format": "s", "--pseudonym": "hex", "--swap": "0.1"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OPTIONS)

@@ -54,6 +54,7 @@ def test_every_key_that_matters_is_spoken_of() -> None:
         (of(dataclasses.replace(HOST, noise=5, z_max=50)), "raised to 45 later"),
         (of(dataclasses.replace(HOST, noise=5)), "0 to 5 users more, drawn for it under the"),
         (of(dataclasses.replace(HOST, noise=5, noise_period="30d")), "anew every 30 days"),
+        (of(dataclasses.replace(HOST, swap=0.05)), "About 5% of the values that leave"),
         (of(), "does not leave at all"),
         (of(record=Record(empty="blank")), "shows that its user was active"),
         (of(record=Record(keep=("a",))), "Besides the field 'a', as it is and undecided"),

@@ -16,6 +16,7 @@ __all__ = [
     "Names",
     "Saved",
     "SnapshotError",
+    "Swap",
     "TextWay",
     "__version__",
     "field_path",
@@ -92,6 +93,15 @@ class Gate:
     def level_thresholds(self, t: Instant, levels: list[Any], /) -> list[int]:
         """Tell how many users each level of an observation needs, coarsest first."""
 
+    def passes(self, t: Instant, attribute: str | bytes | int | float | bool | None, /) -> bool:
+        """Whether an attribute has the users it needs at time `t`, without counting anyone.
+
+        The window ends there, or at the attribute's clock if that is later.
+        """
+
+    def levels_pass(self, t: Instant, levels: list[Any], /) -> list[bool]:
+        """Tell the same of each level of an observation, coarsest first."""
+
     def _observe_arrays(
         self, times: Any, users: Any, attributes: Any, unit_ns: int | None
     ) -> bytearray:
@@ -140,6 +150,44 @@ class Saved:
 def open_snapshot(path: str | PathLike[str], key: bytes, threads: int) -> Saved:
     """Read a snapshot and check all of it."""
 
+@final
+class Swap:
+    """Values of one attribute that leave as others, beside its gate.
+
+    Of what the gate releases, a share leaves under another of the values released lately, if one of
+    them passes at that moment.
+    """
+
+    def __new__(cls, gate: Gate, probability: float) -> Self: ...
+    @property
+    def swapped(self) -> int:
+        """Observations that left under another value so far."""
+
+    def observe_arrays(
+        self, times: Any, users: Any, levels: list[Any], is_plain: bool, unit_ns: int | None
+    ) -> tuple[bytearray, list[int], list[Any]]:
+        """Decide Arrow arrays: one signed byte for each row, -1 where veiled.
+
+        Beside it the rows that leave under another value, and that value of each; of levels its
+        text. `is_plain` is for values that are no levels.
+        """
+
+    def draw(
+        self,
+        t: Instant,
+        user: str | bytes | int | float | None,
+        levels: list[Any],
+        is_plain: bool,
+        /,
+    ) -> tuple[bool, int, int, int] | None:
+        """Tell what is drawn for an observation: if it is swapped, and from where.
+
+        The place that is looked at first, the step to the next, and the place that its own value
+        takes once all are taken.
+
+        It is secret: whoever knows it knows which records are true.
+        """
+
 @type_check_only
 class _Tally(TypedDict):
     """What a stream of text came to so far."""
@@ -151,6 +199,8 @@ class _Tally(TypedDict):
     """Records with at least one value released, for each set of gates."""
     levels: list[list[int]]
     """Values released at each level, coarsest first, for each gate; none for one without levels."""
+    swapped: list[int]
+    """Values that left as others, for each attribute; empty where none may."""
     bad: dict[str, int]
     """Bad lines by kind, every kind."""
 
@@ -260,6 +310,7 @@ class TextWay:
         veiled: Sequence[str | None],
         ladders: Sequence[Ladder | None],
         positions: Sequence[Sequence[str] | None],
+        swaps: Sequence[float],
         keep_rest: bool,
         blank: bool,
         time_format: str | None,

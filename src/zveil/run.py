@@ -184,16 +184,17 @@ class Run:
         found = Summary(policy=self.policy.fingerprint)
         own = found.take(self.policy.attributes, self._gates, self._zs)
         leaving: list[int] = []
+        swapped: list[int] = []
         levels: Sequence[Sequence[int]] = []
         if isinstance(self._act, TextAct):
             tally = self._act.way.tally()
-            levels = tally["levels"]
+            levels, swapped = tally["levels"], tally["swapped"]
             found.lines, found.records, leaving = tally["lines"], tally["records"], tally["leaving"]
             found.bad = {kind: count for kind, count in tally["bad"].items() if count}
             found.time_format = self._act.way.time_format
         elif self._act is not None:
             found.records, leaving = self._act.records, self._act.leaving
-            levels = self._act.levels
+            levels, swapped = self._act.levels, self._act.swapped
             found.time_format = self._act.moments.time_format
             if self._act.moments.bad:
                 found.bad = {"time": self._act.moments.bad}
@@ -203,6 +204,9 @@ class Run:
                 released = levels[first + number] if levels else []
                 outcome = found.outcomes[number]
                 found.outcomes[number] = outcome.at_levels(attribute.hierarchy.names, released)
+            if attribute.swap and self._writes:
+                count = swapped[number] if swapped else 0
+                found.outcomes[number] = replace(found.outcomes[number], swapped=count)
         if leaving:
             is_blank = self.policy.record.empty == "blank"
             found.left = found.records if is_blank else leaving[own]

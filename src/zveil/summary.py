@@ -38,6 +38,8 @@ class Outcome:
     """Veiled: no value, no user, or no time."""
     refused: int
     """How many of those with few users met the memory limit."""
+    swapped: int | None = None
+    """How many of the released ones left under another value; None where none may."""
     levels: tuple[Level, ...] = ()
     """The released ones by level, where there is a hierarchy."""
 
@@ -151,6 +153,8 @@ class Summary:
         for outcome in found.get("outcomes", []):
             if not outcome["levels"]:
                 del outcome["levels"]
+            if outcome["swapped"] is None:
+                del outcome["swapped"]
         found["observed"] = self.observed
         if not without_z:
             found["released"] = self.released

@@ -270,6 +270,21 @@ impl Crowd {
         false
     }
 
+    /// The same of a clock that need not be the newest entry's, for a look that changes nothing.
+    pub(crate) fn has_enough(&self, entries: &[Entry], clock: i64, rules: &Rules) -> bool {
+        if clock <= self.certificate {
+            return true;
+        }
+        let (floor, log) = (rules.floor(clock), &entries[..self.len]);
+        let mut distinct = Distinct::default();
+        distinct.clear(log.len());
+        let counts = |(at, entry): &(usize, &Entry)| {
+            entry.user != NOBODY && distinct.insert(entry.user, &log[at + 1..])
+        };
+        let inside = log.iter().enumerate().rev().take_while(|(_, entry)| entry.time >= floor);
+        inside.filter(counts).take(rules.z).count() == rules.z
+    }
+
     /// Drops the entries that no clock from now on can count.
     pub(crate) fn drop_expired(&mut self, entries: &mut [Entry], floor: i64) {
         let log = &mut entries[..self.len];

@@ -199,7 +199,7 @@ impl Gate {
     }
 
     /// Which levels there are, and the hash of each.
-    fn level_hashes(&self, levels: &[Option<Value>]) -> (Vec<bool>, Vec<u128>) {
+    pub(crate) fn level_hashes(&self, levels: &[Option<Value>]) -> (Vec<bool>, Vec<u128>) {
         let mut above = ABOVE_LEVELS;
         levels
             .iter()

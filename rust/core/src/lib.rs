@@ -33,6 +33,7 @@ mod shard;
 mod slab;
 mod slot;
 mod snapshot;
+mod swap;
 mod table;
 pub mod text;
 
@@ -44,6 +45,7 @@ pub use noise::NoiseSettings;
 pub use pseudonym::{ChainError, Keyring, Maker, Named, Periods, Pseudonym, PseudonymFormat};
 pub use secret::Secret;
 pub use settings::{LARGEST_Z, MOST_LEVELS, MOST_THREADS, Rule, Settings};
+pub use swap::{Draw, Observations, Owned, Swap};
 
 #[cfg(fuzzing)]
 #[doc(hidden)]

@@ -136,6 +136,26 @@ impl Shard {
         rules.z == 1 && self.more(key.hash, entry.time) == 0
     }
 
+    /// Whether z users are there at this time, or at the attribute's clock if that is later. Counts
+    /// nobody. Where others were later, the clock of an attribute may be one that was refused.
+    pub(crate) fn passes(&self, key: Key, time: i64, is_late: bool, rules: &Rules) -> bool {
+        let Some(slot) = self.table.get(key) else { return false };
+        let time = if is_late { time.max(self.refused_clock) } else { time };
+        match slot.held() {
+            Held::Nobody => false,
+            Held::Single(entry) => {
+                let now = entry.time.max(time);
+                let rules = self.rules_of(key.hash, now, rules);
+                rules.z == 1 && entry.user != NOBODY && entry.time >= rules.floor(now)
+            }
+            Held::Crowd(crowd) => {
+                let entries = self.slab.entries(crowd.block);
+                let now = entries[crowd.len - 1].time.max(time);
+                crowd.has_enough(entries, now, &self.rules_of(key.hash, now, rules))
+            }
+        }
+    }
+
     /// How many users more than z an attribute needs, by its hash, at a clock.
     pub(crate) fn more(&self, hash: u64, clock: i64) -> usize {
         self.noise.as_ref().map_or(0, |noise| noise.more(hash, clock))

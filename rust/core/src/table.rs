@@ -167,6 +167,15 @@ impl Table {
         }
     }
 
+    /// What is there of a key, to look at.
+    pub(crate) fn get(&self, key: Key) -> Option<&Slot> {
+        let Found::Taken(place) = self.find(key) else { return None };
+        match &self.leaving {
+            Some((slots, _)) if place.leaving => Some(slots.at(place.index)),
+            _ => Some(self.current.at(place.index)),
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.current.slots.prefetch(self.current.home(hash));

@@ -45,6 +45,11 @@ impl Gate {
         self.inner.lock().map_err(|_| Failure::Broken)
     }
 
+    /// What the numbers of a column of times are, if not what the gate was told.
+    pub(crate) fn scale(&self, unit_ns: Option<i64>) -> Scale {
+        Scale { unit: unit_ns.unwrap_or(self.scale.unit), ..self.scale }
+    }
+
     fn decide(
         &self,
         py: Python<'_>,
@@ -54,7 +59,7 @@ impl Gate {
         unit_ns: Option<i64>,
         plain: bool,
     ) -> PyResult<Vec<i8>> {
-        let scale = Scale { unit: unit_ns.unwrap_or(self.scale.unit), ..self.scale };
+        let scale = self.scale(unit_ns);
         py.detach(|| {
             let times = times::column(times, scale)?;
             let mut gate = self.guard()?;
@@ -205,6 +210,35 @@ impl Gate {
         Ok(self.lock(py)?.level_thresholds(time, &values))
     }
 
+    /// Whether an attribute has the users it needs at time `t`, or at its clock if that is later.
+    /// Counts nobody.
+    #[pyo3(signature = (t, attribute, /))]
+    fn passes(
+        &self,
+        py: Python<'_>,
+        t: &Bound<'_, PyAny>,
+        attribute: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let time = times::instant(t, self.scale)?;
+        let attribute = Held::new(attribute, Role::Attribute)?;
+        Ok(self.lock(py)?.passes(time, attribute.value(Role::Attribute)?))
+    }
+
+    /// The same for each level of an observation, coarsest first.
+    #[pyo3(signature = (t, levels, /))]
+    fn levels_pass(
+        &self,
+        py: Python<'_>,
+        t: &Bound<'_, PyAny>,
+        levels: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<bool>> {
+        let time = times::instant(t, self.scale)?;
+        let levels = listed(levels)?;
+        let held = held(&levels)?;
+        let values = values(&held)?;
+        Ok(self.lock(py)?.levels_pass(time, &values))
+    }
+
     #[pyo3(name = "_observe_arrays")]
     fn observe_arrays<'py>(
         &self,
@@ -329,18 +363,18 @@ impl Gate {
     }
 }
 
-fn listed<'py>(levels: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+pub(crate) fn listed<'py>(levels: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     levels.extract().map_err(|_| {
         let got = levels.get_type().name().map(|name| name.to_string()).unwrap_or_default();
         unsupported("levels", "a list of levels, coarsest first", &got)
     })
 }
 
-fn held<'a, 'py>(levels: &'a [Bound<'py, PyAny>]) -> PyResult<Vec<Held<'a, 'py>>> {
+pub(crate) fn held<'a, 'py>(levels: &'a [Bound<'py, PyAny>]) -> PyResult<Vec<Held<'a, 'py>>> {
     levels.iter().map(|level| Held::new(level, Role::Attribute)).collect()
 }
 
-fn values<'a>(held: &'a [Held<'_, '_>]) -> PyResult<Vec<Option<Value<'a>>>> {
+pub(crate) fn values<'a>(held: &'a [Held<'_, '_>]) -> PyResult<Vec<Option<Value<'a>>>> {
     held.iter().map(|level| level.value(Role::Attribute)).collect()
 }
 

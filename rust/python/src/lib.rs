@@ -6,6 +6,7 @@ mod gate;
 mod keyring;
 mod ladder;
 mod scan;
+mod swap;
 mod text;
 mod times;
 mod toml;
@@ -22,6 +23,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<keyring::Names>()?;
     module.add_class::<ladder::Ladder>()?;
     module.add_function(wrap_pyfunction!(ladder::spell, module)?)?;
+    module.add_class::<swap::Swap>()?;
     module.add_class::<text::TextWay>()?;
     module.add_function(wrap_pyfunction!(text::field_path, module)?)?;
     module.add_function(wrap_pyfunction!(text::parse_times, module)?)?;

@@ -78,7 +78,7 @@ fn way_failure(error: WayError) -> PyErr {
 impl TextWay {
     #[new]
     #[pyo3(signature = (*, source, source_delimiter, to, to_delimiter, fields, attributes, veiled,
-        ladders, positions,
+        ladders, positions, swaps,
         keep_rest, blank, time_format, step_ns, max_line, stop_at_problem, keyring, threads))]
     #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
@@ -91,6 +91,7 @@ impl TextWay {
         veiled: Vec<Option<String>>,
         ladders: Vec<Option<Py<Ladder>>>,
         positions: Vec<Option<[String; 2]>>,
+        swaps: Vec<f64>,
         keep_rest: bool,
         blank: bool,
         time_format: Option<&str>,
@@ -119,6 +120,9 @@ impl TextWay {
         if veiled.len() != attributes {
             return Err(PyValueError::new_err("veiled: expected one for each attribute"));
         }
+        if swaps.len() != attributes {
+            return Err(PyValueError::new_err("swaps: expected one for each attribute"));
+        }
         if attributes == 0 || fields.len() < 2 + attributes {
             return Err(PyValueError::new_err("fields: expected time, user and attributes"));
         }
@@ -134,6 +138,7 @@ impl TextWay {
             attributes,
             veiled,
             hierarchies,
+            swaps,
             keep_rest,
             empty: if blank { Empty::Blank } else { Empty::Drop },
             time_format,
@@ -206,6 +211,7 @@ impl TextWay {
         found.set_item("records", tally.records)?;
         found.set_item("leaving", tally.leaving)?;
         found.set_item("levels", tally.levels)?;
+        found.set_item("swapped", tally.swapped)?;
         found.set_item("bad", bad)?;
         Ok(found)
     }

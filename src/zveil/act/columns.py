@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from zveil._native import Keyring, Names
 from zveil.act.levels import Levels, bools
 from zveil.act.moments import Moments, rounded_type
+from zveil.act.swaps import Swaps, plain
 from zveil.gate import Gate
 from zveil.policy import Attribute, Policy
 from zveil.times import UNITS_NS
@@ -68,6 +69,11 @@ class ColumnsAct:
         self.records = 0
         self.leaving = [0] * (len(gates) // len(policy.attributes))
         self._words: tuple[int, pa.Array, pa.Array] | None = None
+        # Of several sets of gates nothing leaves: they are a trial.
+        self._swaps = [
+            Swaps(gate, each.swap) if each.swap and len(self.leaving) == 1 else None
+            for gate, each in zip(gates, policy.attributes, strict=False)
+        ]
         self.moments = Moments(policy.time.format, stop_at_problem=stop_at_problem)
         labelled = {each.field for each in policy.attributes if each.hierarchy is not None}
         types = [
@@ -79,6 +85,8 @@ class ColumnsAct:
             types[0] = rounded_type(types[0])
         if keyring is not None:
             types[1] = pa.large_string()
+        for number, swaps in enumerate(self._swaps):
+            types[2 + number] = types[2 + number] if swaps is None else plain(types[2 + number])
         self._veils = [
             _veil(attribute, kind)
             for attribute, kind in zip(policy.attributes, types[2:], strict=False)
@@ -127,8 +135,8 @@ class ColumnsAct:
         for number in reversed(range(len(self.leaving))):
             gates = self._gates[number * count : (number + 1) * count]
             decided = [
-                self._decided(gate, times, users, value, found)
-                for gate, value, found in zip(gates, values, self._levels, strict=True)
+                self._decided(place, gate, times, users, value)
+                for place, (gate, value) in enumerate(zip(gates, values, strict=True))
             ]
             masks = [each >= 0 for each in decided]
             for place, each in enumerate(decided, number * count):
@@ -138,6 +146,10 @@ class ColumnsAct:
         for number, found in enumerate(self._levels):
             if found is not None:
                 columns[2 + number] = found.labels(values[number], decided[number])
+        for number, swaps in enumerate(self._swaps):
+            if swaps is not None:
+                kind = plain(columns[2 + number].type)
+                columns[2 + number] = swaps.into(columns[2 + number], kind)
         for number, (mask, veil) in enumerate(zip(masks, self._veils, strict=True)):
             value = columns[2 + number]
             if veil is not None and value.type != veil.type:
@@ -164,15 +176,27 @@ class ColumnsAct:
                 columns[number] = columns[number].dictionary_decode()
         return pa.record_batch(columns, schema=self.schema)
 
+    @property
+    def swapped(self) -> list[int]:
+        """Values that left as others so far, for each attribute; none where none may."""
+        if not any(self._swaps):
+            return []
+        return [0 if swaps is None else swaps.swapped for swaps in self._swaps]
+
     def _decided(
         self,
+        attribute: int,
         gate: Gate,
         times: pa.Array,
         users: pa.Array,
         levels: list[pa.Array],
-        found: Levels | None,
     ) -> NDArray[np.int8]:
         """Give the level released, 0 where there is but one, and -1 where veiled."""
+        found, swaps = self._levels[attribute], self._swaps[attribute]
+        if swaps is not None:
+            return swaps.decided(
+                times, users, levels, is_plain=found is None, time_unit=self.moments.unit
+            )
         if found is not None:
             return gate.observe_levels_many(times, users, levels, time_unit=self.moments.unit)
         mask = gate.observe_many(times, users, levels[0], time_unit=self.moments.unit)

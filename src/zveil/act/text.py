@@ -74,6 +74,7 @@ class TextAct:
                 for attribute in policy.attributes
             ],
             positions=[list(attribute.fields) or None for attribute in policy.attributes],
+            swaps=[attribute.swap for attribute in policy.attributes],
             keep_rest=policy.keeps_all,
             blank=policy.record.empty == "blank",
             time_format=policy.time.format,

@@ -114,6 +114,8 @@ def _outcome_rows(outcome: Outcome) -> list[tuple[str, int, str]]:
     ]
     counts = always + [(word, count) for word, count in rare if count]
     counts[1:1] = [(f"  as {level.name}", level.released) for level in outcome.levels]
+    if outcome.swapped is not None:
+        counts.insert(1 + len(outcome.levels), ("  under another value", outcome.swapped))
     rows = [(word, count, _share(count, outcome.observed)) for word, count in counts]
     if outcome.refused:
         rows.append(("(met the memory limit)", outcome.refused, ""))

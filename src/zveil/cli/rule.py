@@ -32,6 +32,7 @@ OPTIONS = {
     "z": Said("-z", "attribute", "z"),
     "window": Said("--window", "attribute", "window"),
     "noise": Said("--noise", "attribute", "noise"),
+    "swap": Said("--swap", "attribute", "swap"),
     "keep": Said("--keep", "record", "keep"),
     "empty": Said("--veiled", "record", "empty"),
     "lateness": Said("--lateness", "limits", "lateness"),

@@ -88,6 +88,11 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     help="Let each value need up to so many users more, drawn under the key.  [default: 0, *]",
 )  # fmt: skip
 @click.option(
+    "--swap", type=_Share(), metavar="SHARE",
+    help="Let this share of the released values leave as another one, released shortly before, so "
+    "that no record is proof; from 0 to less than 1.  [default: 0, *]",
+)  # fmt: skip
+@click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write there instead of to standard output.",
 )  # fmt: skip
@@ -113,8 +118,8 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 )  # fmt: skip
 @click.option(
     "--key-file", metavar="FILE", type=click.Path(dir_okay=False),
-    help="Make the same pseudonyms and draw the same noise as other runs with this key; see "
-    "`zveil key`.",
+    help="Make the same pseudonyms, and draw the same noise and swaps, as other runs with this "
+    "key; see `zveil key`.",
 )  # fmt: skip
 @click.option(
     "--pseudonym", type=click.Choice(get_args(Pseudonym)),
@@ -354,11 +359,16 @@ def _gate_key(policy: Policy, file: str | None) -> bytes | None:
     """Give what the keys of the gates are derived from; None if the run has no key that stays."""
     if policy.user.rotate is not None and not policy.user.keep_keys:
         return None
-    if policy.user.pseudonym == "raw" and not any(each.noise for each in policy.attributes):
+    if policy.user.pseudonym == "raw" and not _draws(policy):
         return None
     # The environment still has it afterwards: whoever opens the keyring takes it out.
     given = take_key({VARIABLE: os.environ.get(VARIABLE, "")})
     return key_of(file) if given is None and file is not None else given
+
+
+def _draws(policy: Policy) -> bool:
+    """Say whether anything is drawn under the keys of the gates."""
+    return any(each.noise or each.swap for each in policy.attributes)
 
 
 def _keyring(policy: Policy, file: str | None) -> Keyring | None:

@@ -16,7 +16,7 @@ Fate = Literal["kept", "lost", "new", "gone"]
 # What these say is about records that leave; a gate never sees it.
 _OF_OUTPUT = {"time": {"round"}, "user": {"pseudonym", "rotate_ns", "keep_keys"}}
 # These are judged one by one. Any other key of an attribute decides what its state means.
-_JUDGED = {"field", "z", "z_max", "window_ns", "veiled", "noise", "noise_period_ns"}
+_JUDGED = {"field", "z", "z_max", "window_ns", "veiled", "noise", "noise_period_ns", "swap"}
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,8 @@ def _kept(was: Attribute, now: Attribute) -> Iterator[str]:
             "The noise changes: it is no part of the state, but the thresholds of all values are "
             "drawn anew, and whoever compares before with after learns a little about both."
         )
+    if was.swap != now.swap:
+        yield "Another share of the values is swapped: that is no part of the state."
 
 
 def _limits(old: Policy, new: Policy) -> Iterator[str]:

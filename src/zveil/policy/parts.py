@@ -158,6 +158,9 @@ class Attribute:
         The text that a veiled value becomes where its record leaves; None for null.
     noise, noise_period
         As for `zveil.Gate`.
+    swap
+        The share of released values that leave as another one, released shortly before; from 0 to
+        less than 1.
     hierarchy
         Its coarser labels, as `zveil.hierarchy.parse` makes them; None for the value alone.
     rule
@@ -176,6 +179,7 @@ class Attribute:
     veiled: str | None = None
     noise: int = 0
     noise_period: Duration | None = None
+    swap: float = 0.0
     hierarchy: Hierarchy | None = None
     rule: Rule = "fall-through"
     level: int | None = None
@@ -191,6 +195,7 @@ class Attribute:
                     ("z_max",), f"expected at least z, which is {self.z}, got {self.z_max}"
                 )
         self._check_noise()
+        _check_share(self.swap, "swap")
         _one_of(self.rule, get_args(Rule), "rule")
         self._check_levels()
 
@@ -270,6 +275,7 @@ class Attribute:
             rule=None if self.rule == "fall-through" else self.rule,
             level=self.level,
             fields=[field_path(name) for name in self.fields] or None,
+            swap=float(self.swap) or None,
         )
 
 
@@ -350,6 +356,11 @@ def _one_of(value: str, choices: Sequence[str], key: str) -> None:
 def _check_whole(value: int, key: str, least: int = 1) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise PolicyError((key,), f"expected a whole number from {least}, got {value!r}")
+
+
+def _check_share(value: float, key: str) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
+        raise PolicyError((key,), f"expected a share from 0 to less than 1, got {value!r}")
 
 
 def _check_duration(value: Duration, key: str) -> None:

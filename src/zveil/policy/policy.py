@@ -92,13 +92,14 @@ class Policy:
         lateness: Duration | None = None,
         max_future: Duration | None = "1d",
         memory: Size | None = None,
+        swap: float = 0.0,
         format: str | None = None,  # noqa: A002  # what it is called everywhere
     ) -> "Policy":
         """Make a policy of what `zveil run` takes as options: one z and window for all."""
         parts: list[Attribute] = []
         for number, name in enumerate(attributes):
             try:
-                parts.append(Attribute(name, z=z, window=window, noise=noise))
+                parts.append(Attribute(name, z=z, window=window, noise=noise, swap=swap))
             except PolicyError as error:
                 raise error.below(("attribute", number)) from None
         try:
@@ -260,7 +261,7 @@ class Policy:
             As for `zveil.Gate`.
         key
             32 secret bytes that the secrets are derived from, each by the name of its attribute, so
-            that the same key draws the same noise; random by default.
+            that the same key draws the same noise and swaps; random by default.
         """
         limit = None
         if self.limits.memory is not None:

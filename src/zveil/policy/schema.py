@@ -66,6 +66,14 @@ def whole_from(least: int) -> Reader:
     return read
 
 
+def share(value: Value, _: Path) -> int | float:
+    """Take a share of one."""
+    if value.kind not in ("integer", "number"):
+        raise ValueError(f"expected a share such as 0.05, got {value}")
+    held: int | float = value.held
+    return held
+
+
 def duration(value: Value, _: Path) -> str | int | float:
     """Take a duration; a number is one of seconds."""
     if value.kind in ("text", "integer", "number"):
@@ -200,6 +208,7 @@ SCHEMA: dict[str, Section] = {
             "veiled": veiled,
             "noise": whole_from(0),
             "noise_period": duration,
+            "swap": share,
             "hierarchy": hierarchy,
             "rule": one_of(*get_args(Rule)),
             "level": whole,

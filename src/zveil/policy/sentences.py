@@ -92,6 +92,7 @@ def _decision(attribute: Attribute) -> Iterator[str]:
             f"{span(attribute.window_ns)}: the record's own user, and {others} before."
         )
     yield from _noise(attribute)
+    yield from _swap(attribute)
     yield from _levels(attribute)
     if attribute.veiled is None:
         yield "A value that does not leave is null where its record leaves for another reason."
@@ -105,7 +106,7 @@ def _decision(attribute: Attribute) -> Iterator[str]:
             f"z can be raised to {attribute.most_z - attribute.noise:,} later without losing what "
             "was counted."
         )
-    known = {"field", "z", "window", "z_max", "veiled", "noise", "noise_period"}
+    known = {"field", "z", "window", "z_max", "veiled", "noise", "noise_period", "swap"}
     known |= {"hierarchy", "rule", "level", "fields"}
     yield from _others(attribute, known)
 
@@ -119,6 +120,16 @@ def _noise(attribute: Attribute) -> Iterator[str]:
     yield (
         f"Each value needs 0 to {attribute.noise:,} users more, drawn for it under the key, {how}: "
         "never fewer, and how many nobody outside knows. This is no differential privacy."
+    )
+
+
+def _swap(attribute: Attribute) -> Iterator[str]:
+    if not attribute.swap:
+        return
+    yield (
+        f"About {100 * attribute.swap:.3g}% of the values that leave do so as another one, which "
+        "was released shortly before and has enough users at that moment: no single record is "
+        "proof. This is no differential privacy."
     )
 
 

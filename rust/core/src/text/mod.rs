@@ -21,6 +21,7 @@ mod read;
 mod render;
 mod rows;
 mod stamp;
+mod swaps;
 mod time;
 mod way;
 

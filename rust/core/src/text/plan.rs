@@ -47,6 +47,8 @@ pub struct Plan {
     pub veiled: Vec<Option<String>>,
     /// For each attribute where its coarser labels come from, if it has any.
     pub hierarchies: Vec<Option<Hierarchy>>,
+    /// For each attribute the share of released values that leave as another; empty for none.
+    pub swaps: Vec<f64>,
     /// Fields that have no name here leave too.
     pub keep_rest: bool,
     pub empty: Empty,

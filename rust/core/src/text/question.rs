@@ -2,11 +2,13 @@
 
 use super::plan::Plan;
 use super::rows::{Field, Rows, Spot};
+use super::swaps::Swaps;
 use super::way::Tally;
 use crate::batch::VEILED;
 use crate::column::Column;
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::swap::Observations;
 
 /// All rows of a block, in parts that lie one behind the other.
 pub(super) struct Question<'a> {
@@ -22,12 +24,22 @@ enum Asked<'a> {
     Levels(Vec<&'a dyn Column>),
 }
 
+impl<'a> Asked<'a> {
+    fn columns(&self) -> Vec<&'a dyn Column> {
+        match self {
+            Self::Value(values) => vec![*values],
+            Self::Levels(columns) => columns.clone(),
+        }
+    }
+}
+
 impl<'a> Question<'a> {
     /// Asks one gate for each attribute, or several sets of gates of which the first set decides;
     /// without any nothing is decided.
     pub(super) fn ask(
         &self,
         gates: &mut [&mut Gate],
+        swaps: &mut Swaps,
         decisions: &mut Vec<Vec<i8>>,
         tally: &mut Tally,
     ) -> Result<(), Error> {
@@ -60,11 +72,23 @@ impl<'a> Question<'a> {
         let mut sets: Vec<_> = sets.zip(tally.levels.chunks_mut(set)).collect();
         // The first set comes last: its decisions are those that are written.
         sets.reverse();
-        for ((gates, leaving), levels) in sets {
+        let last = sets.len() - 1;
+        for (place, ((gates, leaving), levels)) in sets.into_iter().enumerate() {
             let each = gates.iter_mut().zip(&asked).zip(&mut *decisions).zip(levels);
-            for (((gate, asked), decisions), levels) in each {
+            for (number, (((gate, asked), decisions), levels)) in each.enumerate() {
                 decisions.clear();
                 decisions.resize(count, VEILED);
+                if place == last && swaps.has(number) {
+                    let of_levels = asked.columns();
+                    let is_plain = matches!(asked, Asked::Value(_));
+                    let observations =
+                        Observations { times, users: &users, levels: &of_levels, is_plain };
+                    swaps.observe_many(number, gate, observations, decisions)?;
+                    if !is_plain {
+                        count_levels(decisions, of_levels.len(), levels);
+                    }
+                    continue;
+                }
                 match asked {
                     Asked::Value(values) => gate.observe_many(times, &users, *values, decisions)?,
                     Asked::Levels(columns) => {

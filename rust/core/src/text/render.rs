@@ -26,6 +26,8 @@ pub(crate) struct Renderer {
     cells: usize,
     /// Of each attribute that has coarser labels.
     ladders: Vec<Option<Labelled>>,
+    /// Some values leave as others.
+    swaps: bool,
     empty: Empty,
     /// For each attribute what stands for a value that is veiled.
     veils: Vec<Veil>,
@@ -100,6 +102,7 @@ impl Renderer {
             fields: 0,
             cells: 0,
             ladders: labelled(plan),
+            swaps: plan.swaps.iter().any(|share| *share > 0.0),
             empty: plan.empty,
             veils: (0..plan.attributes)
                 .map(|number| plan.veiled.get(number).and_then(Option::as_deref))
@@ -367,10 +370,16 @@ impl Record<'_> {
         }
     }
 
-    /// The label that an attribute leaves as, where it is not the value as it came.
+    /// The label, or the other value, that an attribute leaves as where it is not the value as it came.
     #[inline(always)]
     fn label(&self, field: usize) -> Option<Spot> {
         let attribute = field.checked_sub(ATTRIBUTES)?;
+        if self.of.swaps {
+            let spot = self.rows.attributes.get(attribute)?.get(self.row).copied();
+            if let Some(other) = spot.filter(|spot| spot.is_swapped()) {
+                return Some(other);
+            }
+        }
         let Labelled { first, levels, is_exact } = (*self.of.ladders.get(attribute)?)?;
         let (decisions, at) = self.decided;
         // Levels are counted from the coarsest; what nobody decided about leaves as it is.
@@ -399,7 +408,8 @@ impl Record<'_> {
 
     fn write_spot(&self, spot: Spot, quoted: bool, out: &mut Vec<u8>) {
         match spot.kind() {
-            SpotKind::Decoded => {
+            SpotKind::SwappedWord => out.extend_from_slice(spot.of(&self.rows.decoded)),
+            SpotKind::Decoded | SpotKind::SwappedText => {
                 let text = spot.of(&self.rows.decoded);
                 if quoted { quote_json(text, out) } else { out.extend_from_slice(text) }
             }

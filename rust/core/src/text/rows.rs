@@ -5,6 +5,7 @@ use super::pen::put_from;
 use super::problem::Problem;
 use crate::column::{Column, Value};
 use crate::ladder::Place;
+use crate::swap::Owned;
 
 /// A value as the gate takes it: a place in the text, or the value itself.
 ///
@@ -35,6 +36,10 @@ pub(crate) enum SpotKind {
     Bool,
     /// No value that anything could be decided about.
     Unfit,
+    /// What leaves instead of the value that was decided about, spelled among the decoded bytes: a
+    /// text, or a number or truth value.
+    SwappedText,
+    SwappedWord,
 }
 
 impl Spot {
@@ -65,6 +70,11 @@ impl Spot {
     pub(crate) fn of<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let start = self.bits as usize;
         &bytes[start..start + self.len as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_swapped(self) -> bool {
+        matches!(self.kind, SpotKind::SwappedText | SpotKind::SwappedWord)
     }
 
     /// Whether it may be that there is no value, or none that could be a user's.
@@ -123,6 +133,14 @@ impl Rows {
         (Problem::WrongType, cell.start as usize)
     }
 
+    /// Lets another value leave instead of an attribute's of one record.
+    pub(crate) fn swap(&mut self, attribute: usize, row: usize, value: &Owned) {
+        let start = self.decoded.len();
+        value.spell(&mut self.decoded);
+        let kind = if value.is_text() { SpotKind::SwappedText } else { SpotKind::SwappedWord };
+        self.attributes[attribute][row] = Spot::text(kind, start, self.decoded.len());
+    }
+
     /// The fields of one record.
     pub(crate) fn cells_of(&self, row: usize, fields: usize) -> &[Cell] {
         &self.cells[row * fields..(row + 1) * fields]
@@ -157,6 +175,8 @@ impl Rows {
 pub(crate) fn value<'a>(spot: Spot, block: &'a [u8], decoded: &'a [u8]) -> Option<Value<'a>> {
     Some(match spot.kind {
         SpotKind::Missing | SpotKind::Unfit => return None,
+        // Put there once everything is decided.
+        SpotKind::SwappedText | SpotKind::SwappedWord => return None,
         SpotKind::Text => Value::Text(spot.of(block)),
         SpotKind::Decoded => Value::Text(spot.of(decoded)),
         SpotKind::Integer => Value::Integer(spot.bits as i64),

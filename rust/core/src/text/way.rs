@@ -17,6 +17,7 @@ use super::question::Question;
 use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
 use super::render::{Renderer, Written};
 use super::rows::Rows;
+use super::swaps::Swaps;
 use super::time::TimeFormat;
 use crate::crew::{Crew, Task};
 use crate::error::Error;
@@ -44,6 +45,8 @@ pub struct Tally {
     pub leaving: Vec<u64>,
     /// Values released at each level, coarsest first: for each gate; none for one without levels.
     pub levels: Vec<Vec<u64>>,
+    /// Values that left as others, for each attribute; empty where none may.
+    pub swapped: Vec<u64>,
     /// By [`Problem`].
     pub bad: [u64; Problem::ALL.len()],
 }
@@ -76,6 +79,7 @@ pub struct Way {
     decisions: Vec<Vec<i8>>,
     /// The keys that users leave under, for each part; none are kept from one block to the next.
     named: Vec<Named>,
+    swaps: Swaps,
     /// Memory for what is written next.
     spare: Vec<Vec<u8>>,
     /// The beginning of a line whose end has not come.
@@ -106,6 +110,7 @@ impl Way {
             renderer: Renderer::new(&plan),
             decisions: Vec::new(),
             named: (0..threads).map(|_| Named::default()).collect(),
+            swaps: Swaps::default(),
             spare: Vec::new(),
             carry: Vec::new(),
             at_start: true,
@@ -414,7 +419,12 @@ impl Way {
         parts: usize,
     ) -> Result<(), WayError> {
         let question = Question { plan: &self.plan, block, rows: &self.rows[..parts] };
-        question.ask(gates, &mut self.decisions, &mut self.tally)?;
+        self.swaps.begin(&self.plan, gates)?;
+        question.ask(gates, &mut self.swaps, &mut self.decisions, &mut self.tally)?;
+        if self.swaps.is_on() {
+            self.swaps.put_into(&mut self.rows[..parts]);
+            self.tally.swapped = self.swaps.counts();
+        }
         Ok(())
     }
 
