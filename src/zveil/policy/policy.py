@@ -149,14 +149,14 @@ class Policy:
                     f"{_name(path)!r} holds {_name(inner)!r} inside, the {paths[inner][0]}; "
                     "name the fields in it",
                 )
-        self._check_kept(set(paths))
+        self._check_kept(list(paths))
         if self.rotate_ns and self.lateness_ns // self.rotate_ns > _MOST_PERIODS:
             raise PolicyError(
                 ("user", "rotate"),
                 f"expected at least a {_MOST_PERIODS:,}th of the lateness: so many keys are held",
             )
 
-    def _check_kept(self, named: set[Path]) -> None:
+    def _check_kept(self, named: list[Path]) -> None:
         positions = {
             tuple(field_path(name)): each.field for each in self.attributes for name in each.fields
         }
