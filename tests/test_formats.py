@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from zveil.io.formats import (
     COMPRESSIONS,
     FORMATS,
+    WRITABLE,
     Compression,
     Format,
     is_short,
@@ -18,6 +19,7 @@ from zveil.io.formats import (
     of_path,
     sniff,
 )
+from zveil.io.presets import PRESETS
 
 
 @pytest.mark.parametrize(
@@ -113,4 +115,7 @@ def test_these_are_not_enough(head: bytes) -> None:
 
 
 def test_text_and_columns() -> None:
-    assert [form for form in Format if form.is_text] == [Format.NDJSON, Format.CSV, Format.TSV]
+    assert [form for form in WRITABLE if form.is_text] == [Format.NDJSON, Format.CSV, Format.TSV]
+    logs = set(Format) - set(WRITABLE)
+    assert all(form.is_text and form.is_log and form.written is Format.NDJSON for form in logs)
+    assert {preset.format for preset in PRESETS.values()} == logs - {Format.ZEEK_JSON}

@@ -15,7 +15,15 @@ from program import FIELDS, zveil
 
 GOLDEN = Path(__file__).parent / "golden"
 RENEW = "ZVEIL_RENEW_GOLDEN"
-INPUTS = {"events.ndjson", "events.csv", "bad.ndjson"}
+INPUTS = {
+    "events.ndjson",
+    "events.csv",
+    "bad.ndjson",
+    "ssl.log",
+    "access.log",
+    "dnsmasq.log",
+    "top.csv",
+}
 
 RULE = [*FIELDS, "-z", "2", "--window", "1h"]
 RUNS = {
@@ -27,6 +35,31 @@ RUNS = {
     "bad": [*RULE, "bad.ndjson"],
     "stop": [*RULE, "--on-error", "stop", "bad.ndjson"],
     "trial": [*FIELDS, "--window", "1h", "--dry-run", "events.ndjson"],
+    "zeek": ["-z", "2", "--window", "1h", "--format", "zeek-ssl", "--only", "top.csv", "ssl.log"],
+    "combined": [
+        "-z",
+        "2",
+        "--window",
+        "1h",
+        "--format",
+        "combined",
+        "--keep",
+        "status",
+        "--to",
+        "csv",
+        "access.log",
+    ],
+    "dnsmasq": [
+        "-z",
+        "2",
+        "--window",
+        "1h",
+        "--format",
+        "dnsmasq",
+        "--year",
+        "2024",
+        "dnsmasq.log",
+    ],
     "misspelt": [*RULE, "--attribute", "hots", "events.csv"],
 }
 

@@ -27,6 +27,7 @@ format = "csv"
 field = "ts"
 format = "ms"
 round = "day"
+year = 2024
 [user]
 field = "uid"
 pseudonym = "hex"
@@ -44,6 +45,8 @@ swap = 0.05
 hierarchy = [{ segments = "." }]
 rule = "fixed"
 level = 1
+only = "top.csv"
+except = "cdn.txt"
 [[attribute]]
 field = "agent"
 z = 2
@@ -76,17 +79,52 @@ window = "1h"
 """
 
 
-def test_every_key_is_read() -> None:
-    found = parse_policy(WHOLE)
+def test_every_key_is_read(tmp_path: Path) -> None:
+    (tmp_path / "top.csv").write_text("1,example.org\n")
+    (tmp_path / "cdn.txt").write_text("cdn.example\n")
+    found = parse_policy(WHOLE, folder=tmp_path)
     assert found.input.format == "csv"
-    assert dataclasses.astuple(found.time) == ("ts", "ms", "day")
+    assert dataclasses.astuple(found.time) == ("ts", "ms", "day", 2024)
     assert dataclasses.astuple(found.user) == ("uid", "hex", "24h", True)
     segments, cells = parse([{"segments": "."}]), parse([{"cells": [7]}])
+    first = found.attributes[0]
     assert [_values(each) for each in found.attributes] == [
-        ("page.host", 20, "1h", 100, "*", 5, "30d", 0.05, segments, "fixed", 1, ()),
-        ("agent", 2, 90, None, None, 0, None, 0.0, None, "fall-through", None, ()),
-        ("cell", 3, 60, None, None, 0, None, 0.0, cells, "fall-through", None, ("lat", "lon")),
+        (
+            "page.host",
+            20,
+            "1h",
+            100,
+            "*",
+            5,
+            "30d",
+            0.05,
+            segments,
+            "fixed",
+            1,
+            (),
+            first.only,
+            first.except_,
+        ),
+        ("agent", 2, 90, None, None, 0, None, 0.0, None, "fall-through", None, (), None, None),
+        (
+            "cell",
+            3,
+            60,
+            None,
+            None,
+            0,
+            None,
+            0.0,
+            cells,
+            "fall-through",
+            None,
+            ("lat", "lon"),
+            None,
+            None,
+        ),
     ]
+    lists = [each and Path(each.file).name for each in (first.only, first.except_)]
+    assert lists == ["top.csv", "cdn.txt"]
     assert dataclasses.astuple(found.record) == (("method", "a\\.b"), "blank")
     assert dataclasses.astuple(found.limits) == (1.5, None, "2GB")
     used = set(re.findall(r"^(\w+) =", WHOLE, re.MULTILINE))
@@ -100,7 +138,8 @@ def _values(part: Any) -> tuple[Any, ...]:
 def test_the_keys_are_those_of_the_parts() -> None:
     for section in SCHEMA.values():
         fields = [field.name for field in dataclasses.fields(section.part)]
-        assert list(section.keys) == [*fields, *section.instead]
+        names = [name.removesuffix("_") for name in fields]
+        assert list(section.keys) == [*names, *section.instead]
         assert set(section.instead.values()) <= set(fields)
 
 
@@ -230,7 +269,7 @@ def test_a_run_by_file_is_a_run_by_options(tmp_path: Path) -> None:
 
 
 SAMPLES = {"--attribute": "a", "-z": "3", "--noise": "3", "--window": "2h", "--keep": "x",
-           "--veiled": "blank", "--format": "csv", "--round": "day",
+           "--veiled": "blank", "--format": "csv", "--round": "day", "--year": "2024",
            "--time-format": "s", "--pseudonym": "hex", "--swap": "0.1"}  # fmt: skip
 
 

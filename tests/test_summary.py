@@ -73,7 +73,7 @@ def test_json_has_the_numbers_of_the_table(source: Path) -> None:
     assert outcome == {
         "attribute": "host", "z": 2, "window_ns": 3600 * 10**9, "observed": 24,
         "released": released, "few_users": 20 - released, "late": 1, "future": 1, "empty": 2,
-        "refused": 0,
+        "filtered": 0, "refused": 0,
     }  # fmt: skip
     assert found["observed"] == found["records"] == 24
     assert (found["lines"], found["bad_lines"], found["bad"]) == (26, 1, {"syntax": 1})

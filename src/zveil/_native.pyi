@@ -13,6 +13,8 @@ __all__ = [
     "Gate",
     "Keyring",
     "Ladder",
+    "NameFilter",
+    "NameList",
     "Names",
     "Saved",
     "SnapshotError",
@@ -203,6 +205,10 @@ class _Tally(TypedDict):
     """Values that left as others, for each attribute; empty where none may."""
     bad: dict[str, int]
     """Bad lines by kind, every kind."""
+    passed: int
+    """Lines of a log that are no records of the kind that is read."""
+    filtered: list[int]
+    """Values that the filter of each attribute took out; empty without filters."""
 
 _Buffers: TypeAlias = tuple[int, bytes, bytes, bytes]
 """A column for Arrow: number of values, bits of those that are there, 64-bit ends, bytes."""
@@ -287,15 +293,40 @@ class Names:
         """
 
 @final
+class NameList:
+    """Names, each of which stands for all below it: ``example.org`` for ``www.example.org`` too.
+
+    The text has a name a line, or a rank, a comma and a name. Raises ValueError for a list that
+    cannot be used, with the line.
+    """
+
+    def __new__(cls, text: bytes) -> Self: ...
+    def __len__(self) -> int: ...
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+
+@final
+class NameFilter:
+    """Which values of an attribute count: those in a list, and not in another."""
+
+    def __new__(cls, only: NameList | None, except_: NameList | None) -> Self: ...
+    def mask(self, values: Any) -> tuple[bytes, int]:
+        """Tell for each value of a column whether it counts, as bits; and how many do not."""
+
+@final
 class TextWay:
     """Text in, decided, what is released out: the native way of `zveil run`.
 
     `fields` are time, user, so many `attributes`, then what is kept. An attribute may have a
     ladder; one of a position has the names of the two fields that it is read from. Formats are
-    ``"ndjson"`` and ``"csv"`` with a delimiter of one byte; an output may also be ``"columns"`` or
-    ``"nothing"``.
+    ``"ndjson"`` and ``"csv"`` with a delimiter of one byte; an input may also be a log
+    (``"zeek"``, ``"tstat-tcp"``, ``"tstat-http"``, ``"combined"``, ``"dnsmasq"``, ``"unbound"``),
+    an output ``"columns"`` or ``"nothing"``.
     `veiled` is for each attribute the text that a veiled value becomes, or None for null. Times
-    leave as the beginning of their step.
+    leave as the beginning of their step. `flat`: JSON as Zeek writes it, where a dot belongs to its
+    name and a field without a value is left out. `year`: of the first time that is written without
+    one.
     """
 
     def __new__(
@@ -319,9 +350,16 @@ class TextWay:
         stop_at_problem: bool,
         keyring: Keyring | None,
         threads: int,
+        flat: bool = False,
+        filters: Sequence[NameFilter] = ...,
+        year: int | None = None,
     ) -> Self: ...
-    def start_file(self) -> None:
-        """Begin another file, with its own line numbers and its own header."""
+    def start_file(self, written: int | None = None) -> None:
+        """Begin another file, with its own line numbers and its own header.
+
+        `written`: when it was, in nanoseconds since 1970, now by default; that tells the year of
+        times without one.
+        """
 
     def feed(self, gates: Sequence[Gate], data: bytes, last: bool) -> list[bytes]:
         """Take the next bytes of a file; give what leaves of the records that are complete.

@@ -13,8 +13,10 @@ class FieldError(ValueError):
     """A field that the input does not have."""
 
 
-def names_of(head: bytes) -> list[str]:
+def names_of(head: bytes, *, flat: bool = False) -> list[str]:
     """List the fields of the first lines of NDJSON, those inside others too.
+
+    `flat`: a dot belongs to its name, and nothing is looked for inside.
 
     >>> names_of(b'{"ts": 1, "page": {"host": "a", "path": "/"}}')
     ['ts', 'page.host', 'page.path']
@@ -25,7 +27,9 @@ def names_of(head: bytes) -> list[str]:
             record = json.loads(line)
         except (ValueError, RecursionError):  # what is nested too deeply is a bad line anyway
             continue
-        if isinstance(record, dict):
+        if isinstance(record, dict) and flat:
+            names |= dict.fromkeys(record)
+        elif isinstance(record, dict):
             _add_names(record, "", names)
     return list(names)
 

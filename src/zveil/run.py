@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,13 @@ def _sets(policy: Policy, trial: Sequence[int]) -> list[int | None]:
         return [None]
     own = {attribute.z for attribute in policy.attributes}
     return [*trial] if len(own) == 1 and own <= set(trial) else [None, *trial]
+
+
+def _written_ns(source: Input) -> int | None:
+    """Give when an input was written; None for a pipe."""
+    if source.path is None or source.size is None:
+        return None
+    return os.stat(source.path).st_mtime_ns
 
 
 class Run:
@@ -182,22 +190,25 @@ class Run:
     def summary(self) -> Summary:
         """Give the account as it stands."""
         found = Summary(policy=self.policy.fingerprint)
-        own = found.take(self.policy.attributes, self._gates, self._zs)
         leaving: list[int] = []
         swapped: list[int] = []
         levels: Sequence[Sequence[int]] = []
+        filtered: list[int] = []
         if isinstance(self._act, TextAct):
             tally = self._act.way.tally()
             levels, swapped = tally["levels"], tally["swapped"]
             found.lines, found.records, leaving = tally["lines"], tally["records"], tally["leaving"]
             found.bad = {kind: count for kind, count in tally["bad"].items() if count}
+            found.passed, filtered = tally["passed"], tally["filtered"]
             found.time_format = self._act.way.time_format
         elif self._act is not None:
             found.records, leaving = self._act.records, self._act.leaving
             levels, swapped = self._act.levels, self._act.swapped
+            filtered = self._act.filtered
             found.time_format = self._act.moments.time_format
             if self._act.moments.bad:
                 found.bad = {"time": self._act.moments.bad}
+        own = found.take(self.policy.attributes, self._gates, self._zs, filtered)
         first = own * len(self.policy.attributes)
         for number, attribute in enumerate(self.policy.attributes):
             if attribute.hierarchy is not None:
@@ -253,7 +264,7 @@ class Run:
 
     def _text(self, source: ByteSource, watch: Watch) -> None:
         act = self._text_act(source)
-        act.way.start_file()
+        act.way.start_file(_written_ns(source.input))
         most = _BLOCK if self._threads == 1 else _BLOCK_FOR_THREADS
         while True:
             if not source.pending(most) and self._sink is not None:
@@ -282,8 +293,8 @@ class Run:
         if isinstance(self._act, TextAct):
             return self._act
         form = source.format
-        to = self._to or form
-        if self.policy.keeps_all and form is Format.NDJSON and to is not Format.NDJSON:
+        to = self._to or form.written
+        if self.policy.keeps_all and form.is_json and to is not Format.NDJSON:
             raise FieldError(
                 f"keep: '*' cannot be written as {to}, whose columns must be known beforehand; "
                 "name the fields to keep"
@@ -417,25 +428,32 @@ class Run:
         if act.way.stopped:
             raise BadInputError(f"{source.name}: stopped at the first bad line")
         tally = act.way.tally()
-        bad = sum(tally["bad"].values())
-        if tally["lines"] >= _LINES_FOR_A_SHARE and bad > self._max_bad * tally["lines"]:
+        bad, lines = sum(tally["bad"].values()), tally["lines"] - tally["passed"]
+        if lines >= _LINES_FOR_A_SHARE and bad > self._max_bad * lines:
             raise BadInputError(
-                f"{source.name}: {bad:,} of {tally['lines']:,} lines are bad, more than "
+                f"{source.name}: {bad:,} of {lines:,} lines are bad, more than "
                 f"{self._max_bad:.0%} (see --max-bad); what was good before was written"
             )
 
     def _check_fields(self, *, is_over: bool) -> None:
         """End it early where no line has a field: its name is wrong."""
-        if not isinstance(self._act, TextAct) or self._format is not Format.NDJSON:
+        if not isinstance(self._act, TextAct) or not self._is_json:
             return
         enough = 1 if is_over else _LINES_WITHOUT_FIELD
         if not self._is_field_missing(self._act, enough):
             return
-        names = names_of(self._head)
+        names = self._names()
         wanted = [self.policy.time.field, self.policy.user.field]
         wanted += [name for each in self.policy.attributes for name in each.reads]
         absent = [name for name in wanted if name not in names] or list(wanted)
         raise FieldError(no_such_field(absent[0], names))
+
+    @property
+    def _is_json(self) -> bool:
+        return self._format is not None and self._format.is_json
+
+    def _names(self) -> list[str]:
+        return names_of(self._head, flat=self._format is Format.ZEEK_JSON)
 
     def _check_any(self) -> None:
         """Call it bad input where nothing of it was good."""
@@ -453,8 +471,8 @@ class Run:
                 f"warning: all times fall into 1970 if they are {found.time_format}; a wrong "
                 "--time-format releases too much"
             )
-        if self._format is Format.NDJSON:
-            names = names_of(self._head)
+        if self._is_json:
+            names = self._names()
             for name in self.policy.record.keep:
                 inside = any(other.startswith(f"{name}.") for other in names)
                 if name != EVERYTHING and name not in names and not inside:

@@ -36,6 +36,8 @@ class Outcome:
     """Veiled: too far past the wall clock."""
     empty: int
     """Veiled: no value, no user, or no time."""
+    filtered: int
+    """Veiled: left out by a list of names."""
     refused: int
     """How many of those with few users met the memory limit."""
     swapped: int | None = None
@@ -53,8 +55,8 @@ class Outcome:
         return replace(self, levels=tuple(levels))
 
     @classmethod
-    def of(cls, attribute: Attribute, gate: Gate) -> "Outcome":
-        """Read it off a gate."""
+    def of(cls, attribute: Attribute, gate: Gate, filtered: int) -> "Outcome":
+        """Read it off a gate, which takes what a list left out for no value."""
         stats = gate.stats()
         known = stats.released + stats.late + stats.future + stats.invalid
         return cls(
@@ -66,7 +68,8 @@ class Outcome:
             few_users=stats.observed - known,
             late=stats.late,
             future=stats.future,
-            empty=stats.invalid,
+            empty=stats.invalid - filtered,
+            filtered=filtered,
             refused=stats.refused,
         )
 
@@ -95,6 +98,8 @@ class Summary:
     """Good records: each was decided."""
     left: int = 0
     """Records that left."""
+    passed: int = 0
+    """Lines of a log that are no records of the kind that is read: none of them left."""
     bad: dict[str, int] = field(default_factory=dict)
     """Bad lines by kind: none of them left."""
     outcomes: list[Outcome] = field(default_factory=list)
@@ -124,7 +129,11 @@ class Summary:
         return sum(self.bad.values())
 
     def take(
-        self, attributes: Sequence[Attribute], gates: Sequence[Gate], zs: Sequence[int | None]
+        self,
+        attributes: Sequence[Attribute],
+        gates: Sequence[Gate],
+        zs: Sequence[int | None],
+        filtered: Sequence[int] = (),
     ) -> int:
         """Read outcomes off the gates: those of the policy, and what each z of a trial releases.
 
@@ -133,7 +142,10 @@ class Summary:
         count = len(attributes)
         number = zs.index(None if None in zs else attributes[0].z)
         own = gates[number * count : (number + 1) * count]
-        self.outcomes = [Outcome.of(each, gate) for each, gate in zip(attributes, own, strict=True)]
+        self.outcomes = [
+            Outcome.of(each, gate, out)
+            for each, gate, out in zip(attributes, own, filtered or [0] * count, strict=True)
+        ]
         self.state_bytes = sum(gate.stats().bytes for gate in gates)
         self.rungs = [
             Rung(z=z, released=released, records=0)

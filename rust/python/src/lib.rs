@@ -5,6 +5,7 @@ mod failure;
 mod gate;
 mod keyring;
 mod ladder;
+mod names;
 mod scan;
 mod swap;
 mod text;
@@ -25,6 +26,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ladder::spell, module)?)?;
     module.add_class::<swap::Swap>()?;
     module.add_class::<text::TextWay>()?;
+    module.add_class::<names::NameFilter>()?;
+    module.add_class::<names::NameList>()?;
     module.add_function(wrap_pyfunction!(text::field_path, module)?)?;
     module.add_function(wrap_pyfunction!(text::parse_times, module)?)?;
     module.add_function(wrap_pyfunction!(text::problem_sentence, module)?)?;

@@ -5,13 +5,15 @@ use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::keyring::Keyring;
 use crate::ladder::Ladder;
+use crate::names::NameFilter;
 use pyo3::exceptions::{PyLookupError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
 use zveil_core::text::{
-    Empty, Hierarchy, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat, Way,
-    WayError, Written, path,
+    Empty, Hierarchy, LogFormat, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat,
+    Way, WayError, Written, path,
 };
 use zveil_core::{Role, Value};
 
@@ -30,7 +32,11 @@ fn text_format(name: &str, delimiter: &str) -> PyResult<TextFormat> {
     match (name, delimiter.as_bytes()) {
         ("ndjson", _) => Ok(TextFormat::Ndjson),
         ("csv", [delimiter]) => Ok(TextFormat::Csv(*delimiter)),
-        _ => Err(PyValueError::new_err("format: expected 'ndjson', or 'csv' with a delimiter")),
+        _ => LogFormat::from_name(name).map(TextFormat::Log).ok_or_else(|| {
+            PyValueError::new_err(
+                "format: expected 'ndjson', 'csv' with a delimiter, or the name of a log",
+            )
+        }),
     }
 }
 
@@ -70,7 +76,7 @@ fn way_failure(error: WayError) -> PyErr {
     match error {
         WayError::Gate(error) => Failure::from(error).into(),
         WayError::Column { wanted, found } => PyLookupError::new_err((wanted, found)),
-        WayError::Header(_) => PyLookupError::new_err(error.to_string()),
+        WayError::Header(_) | WayError::Log(_) => PyLookupError::new_err(error.to_string()),
     }
 }
 
@@ -78,8 +84,8 @@ fn way_failure(error: WayError) -> PyErr {
 impl TextWay {
     #[new]
     #[pyo3(signature = (*, source, source_delimiter, to, to_delimiter, fields, attributes, veiled,
-        ladders, positions, swaps,
-        keep_rest, blank, time_format, step_ns, max_line, stop_at_problem, keyring, threads))]
+        ladders, positions, swaps, keep_rest, blank, time_format, step_ns, max_line,
+        stop_at_problem, keyring, threads, flat = false, filters = Vec::new(), year = None))]
     #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
         source: &str,
@@ -100,6 +106,9 @@ impl TextWay {
         stop_at_problem: bool,
         keyring: Option<Py<Keyring>>,
         threads: usize,
+        flat: bool,
+        filters: Vec<Py<NameFilter>>,
+        year: Option<i64>,
     ) -> PyResult<Self> {
         let time_format = match time_format.map(TimeFormat::from_name) {
             Some(None) => {
@@ -127,30 +136,35 @@ impl TextWay {
             return Err(PyValueError::new_err("fields: expected time, user and attributes"));
         }
         let hierarchies = hierarchies(attributes, ladders, positions)?;
+        let input = text_format(source, source_delimiter)?;
         let plan = Plan {
-            input: text_format(source, source_delimiter)?,
+            input,
             output: match to {
                 "columns" => Output::Columns,
                 "nothing" => Output::Nothing,
                 name => Output::Text(text_format(name, to_delimiter)?),
             },
             fields,
+            flat,
             attributes,
             veiled,
             hierarchies,
             swaps,
+            filters: filters.iter().map(|filter| Arc::clone(&filter.get().0)).collect(),
             keep_rest,
             empty: if blank { Empty::Blank } else { Empty::Drop },
-            time_format,
+            time_format: input.time_format().or(time_format),
             step,
             max_line,
             stop_at_problem,
+            year,
         };
         Ok(Self { way: Mutex::new(Way::new(plan, threads)), keyring })
     }
 
-    fn start_file(&self) -> PyResult<()> {
-        self.lock()?.start_file();
+    #[pyo3(signature = (written = None))]
+    fn start_file(&self, written: Option<i64>) -> PyResult<()> {
+        self.lock()?.start_file(written.unwrap_or_else(now));
         Ok(())
     }
 
@@ -213,6 +227,8 @@ impl TextWay {
         found.set_item("levels", tally.levels)?;
         found.set_item("swapped", tally.swapped)?;
         found.set_item("bad", bad)?;
+        found.set_item("passed", tally.passed)?;
+        found.set_item("filtered", tally.filtered)?;
         Ok(found)
     }
 }
@@ -236,6 +252,12 @@ fn hierarchies(
         Ok(ladder.map(|ladder| Hierarchy { ladder: Arc::clone(&ladder.get().0), position }))
     };
     ladders.into_iter().zip(positions).map(hierarchy).collect()
+}
+
+/// Nanoseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// The ends begin with a zero, as Arrow has it.

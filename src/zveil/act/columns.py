@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zveil._native import Keyring, Names
+from zveil._native import Keyring, NameFilter, Names
 from zveil.act.levels import Levels, bools
 from zveil.act.moments import Moments, rounded_type
 from zveil.act.swaps import Swaps, plain
@@ -74,6 +74,9 @@ class ColumnsAct:
             Swaps(gate, each.swap) if each.swap and len(self.leaving) == 1 else None
             for gate, each in zip(gates, policy.attributes, strict=False)
         ]
+        self._filters = policy.filters()
+        self.filtered = [0] * len(self._filters)
+        """Values that lists left out, for each attribute; nothing without lists."""
         self.moments = Moments(policy.time.format, stop_at_problem=stop_at_problem)
         labelled = {each.field for each in policy.attributes if each.hierarchy is not None}
         types = [
@@ -123,10 +126,13 @@ class ColumnsAct:
         columns = [nothing if name in self._made else batch.column(name) for name in self.fields]
         users = columns[1]
         count = len(self._policy.attributes)
+        counted = list(columns[2 : 2 + count])
+        for number, allowed in enumerate(self._filters):
+            counted[number] = self._filtered(number, allowed, counted[number])
         values = [
-            [column] if found is None else found.of([batch.column(name) for name in each.reads])
+            [column] if found is None else found.of(self._read(batch, each, column))
             for each, found, column in zip(
-                self._policy.attributes, self._levels, columns[2 : 2 + count], strict=True
+                self._policy.attributes, self._levels, counted, strict=True
             )
         ]
         self.records += batch.num_rows
@@ -201,6 +207,21 @@ class ColumnsAct:
             return gate.observe_levels_many(times, users, levels, time_unit=self.moments.unit)
         mask = gate.observe_many(times, users, levels[0], time_unit=self.moments.unit)
         return mask.view(np.int8) - np.int8(1)
+
+    def _read(
+        self, batch: pa.RecordBatch, attribute: Attribute, column: pa.Array
+    ) -> list[pa.Array]:
+        """Give the columns that an attribute is read from: itself, or those of a position."""
+        return [batch.column(name) for name in attribute.fields] or [column]
+
+    def _filtered(self, number: int, names: NameFilter, values: pa.Array) -> pa.Array:
+        """Take out the values that a list leaves out, as if there were none."""
+        bits, count = names.mask(values)
+        if not count:
+            return values
+        self.filtered[number] += count
+        counts = pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+        return pc.if_else(counts, values, pa.nulls(1, values.type)[0])
 
     def _pseudonyms(self, users: pa.Array, names: Names, leaves: bytes | None) -> pa.Array:
         if names.only is None or not pa.types.is_dictionary(users.type):

@@ -83,6 +83,9 @@ class TextAct:
             stop_at_problem=stop_at_problem,
             keyring=keyring,
             threads=threads,
+            flat=source is Format.ZEEK_JSON,
+            filters=policy.filters(),
+            year=policy.time.year,
         )
 
     def lines(self, data: bytes, *, last: bool) -> list[bytes]:
@@ -110,7 +113,9 @@ class TextAct:
 
 
 def _spoken(text: Format) -> str:
-    return "ndjson" if text is Format.NDJSON else "csv"
+    if text.is_json:
+        return "ndjson"
+    return text.value if text.is_log else "csv"
 
 
 def _array(column: tuple[int, bytes, bytes, bytes], number: int) -> pa.Array:

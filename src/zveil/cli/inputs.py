@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from zveil.io import Format, Input, SourceError, UnknownFormatError
+from zveil.io import WRITABLE, Input, SourceError, UnknownFormatError
 from zveil.policy import Attribute, TimeFormat
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FAILED, USAGE, BAD_INPUT = 1, 2, 3
 """Exit codes: reading or writing failed; wrong usage; the input is bad."""
 
-FORMATS = click.Choice([form.value for form in Format])
+FORMATS = click.Choice([form.value for form in WRITABLE])
 
 _EVERY_S = 0.2
 
@@ -68,9 +68,10 @@ def field_options(
     return add
 
 
-def format_option(words: str) -> Callable[[Command], Command]:
-    """Add ``--format``, which states what cannot be found out."""
-    return click.option("--format", "stated", type=FORMATS, help=words)
+def format_option(words: str, choices: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Add ``--format``, which states what cannot be found out; logs only where they are named."""
+    names = click.Choice(choices) if choices else FORMATS
+    return click.option("--format", "stated", type=names, help=words)
 
 
 def time_format_option(more: str = "") -> Callable[[Command], Command]:

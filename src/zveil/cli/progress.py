@@ -66,6 +66,8 @@ def account(summary: Summary, *, without_z: bool = False) -> str:
     if len(outcomes) > 1:
         for outcome in outcomes:
             text += [outcome.attribute, _table(_outcome_rows(outcome))]
+    if summary.passed:
+        text.append(f"lines of other kinds, passed over: {summary.passed:,}")
     if summary.bad:
         text.append(f"bad lines, none of which left: {summary.bad_lines:,}")
         text.append(
@@ -111,6 +113,7 @@ def _outcome_rows(outcome: Outcome) -> list[tuple[str, int, str]]:
         ("veiled: too late", outcome.late),
         ("veiled: from the future", outcome.future),
         ("veiled: no value, user or time", outcome.empty),
+        ("veiled: left out by a list", outcome.filtered),
     ]
     counts = always + [(word, count) for word, count in rare if count]
     counts[1:1] = [(f"  as {level.name}", level.released) for level in outcome.levels]

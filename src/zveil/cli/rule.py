@@ -1,10 +1,13 @@
 """The policy of a run: read from a file, or made of the options that are its short form."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from zveil.cli.inputs import duration
-from zveil.policy import Policy, PolicyError, read_policy
+from zveil.io import PRESETS
+from zveil.names import Names
+from zveil.policy import Input, Policy, PolicyError, read_policy
 
 
 class Said(NamedTuple):
@@ -22,6 +25,7 @@ class Said(NamedTuple):
 OPTIONS = {
     "time": Said("--time", "time", "field"),
     "time_format": Said("--time-format", "time", "format"),
+    "year": Said("--year", "time", "year"),
     "round": Said("--round", "time", "round"),
     "user": Said("--user", "user", "field"),
     "pseudonym": Said("--pseudonym", "user", "pseudonym"),
@@ -33,6 +37,8 @@ OPTIONS = {
     "window": Said("--window", "attribute", "window"),
     "noise": Said("--noise", "attribute", "noise"),
     "swap": Said("--swap", "attribute", "swap"),
+    "only": Said("--only", "attribute", "only"),
+    "except_": Said("--except", "attribute", "except"),
     "keep": Said("--keep", "record", "keep"),
     "empty": Said("--veiled", "record", "empty"),
     "lateness": Said("--lateness", "limits", "lateness"),
@@ -72,9 +78,14 @@ def _of_file(file: str, given: Mapping[str, Any]) -> Policy:
         policy = read_policy(file)
     except OSError as error:
         raise RuleError(f"--policy: {file}: {(error.strerror or '').lower()}") from None
-    if "format" in given and policy.input.format is not None:
+    if "format" not in given:
+        return policy
+    if policy.input.format is not None:
         raise RuleError(_twice("format", file))
-    return policy
+    try:
+        return replace(policy, input=Input(given["format"]))
+    except PolicyError as error:
+        raise RuleError(as_option(error)) from None
 
 
 def _twice(name: str, file: str) -> str:
@@ -86,10 +97,20 @@ def _twice(name: str, file: str) -> str:
 
 
 def _of_options(given: dict[str, Any]) -> Policy:
-    for name in _REQUIRED:
-        if name not in given:
-            raise RuleError(f"Missing option '{OPTIONS[name].option}', or a --policy that says it.")
     options = dict(given)
+    if preset := PRESETS.get(given.get("format", "")):
+        options.setdefault("time", preset.time)
+        options.setdefault("user", preset.user)
+        options.setdefault("attributes", (preset.attribute,))
+    for name in _REQUIRED:
+        if name not in options:
+            raise RuleError(f"Missing option '{OPTIONS[name].option}', or a --policy that says it.")
+    for name in ("only", "except_"):
+        if name in options:
+            try:
+                options[name] = Names.read(options[name])
+            except ValueError as error:
+                raise RuleError(f"{OPTIONS[name].option}: {error}") from None
     for name in _DURATIONS:
         if name in options:
             options[name] = duration(options[name])

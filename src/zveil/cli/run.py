@@ -32,8 +32,10 @@ from zveil.io import (
     SourceError,
     UnknownFormatError,
     find,
+    format_of,
 )
 from zveil.io.descriptors import wake_by_signals
+from zveil.io.presets import NAMES
 from zveil.keys import VARIABLE, key_of, open_keyring, take_key
 from zveil.policy import Policy, Pseudonym
 from zveil.run import MAX_BAD, BadInputError, Run, Stopped
@@ -96,12 +98,28 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write there instead of to standard output.",
 )  # fmt: skip
-@format_option("Format of the input, if its name and content do not tell.  [*]")
+@format_option(
+    "Format of the input, if its name and content do not tell; a log's says its fields too.  [*]",
+    NAMES,
+)
 @click.option(
     "--to", type=FORMATS,
     help="Format of the output; by default by the ending of --output, else that of the input.",
 )  # fmt: skip
 @time_format_option(" A wrong one can release too much.  [*]")
+@click.option(
+    "--year", type=click.IntRange(1970, 2261), metavar="YEAR",
+    help="Year of the first event of a log that writes none; by default told by the file's age. "
+    " [*]",
+)  # fmt: skip
+@click.option(
+    "--only", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Let only values count that are in this list of names, or below one of them.  [*]",
+)  # fmt: skip
+@click.option(
+    "--except", "except_", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Let no values count that are in this list of names, or below one of them.  [*]",
+)  # fmt: skip
 @click.option(
     "--round", type=click.Choice(["none", "minute", "hour", "day"]),
     help="What the time that leaves is rounded down to, in UTC; decisions go by the exact time. "
@@ -241,7 +259,6 @@ def run(
     try:
         fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
         policy = policy_of(policy_file, said | fields | {"format": stated})
-        form = policy.input.format or stated
         progress = Progress(quiet=quiet or as_json)
 
         def report(words: str) -> None:
@@ -250,7 +267,7 @@ def run(
 
         going = Run(
             policy,
-            find(files, Format(form) if form else None),
+            find(files, format_of(policy.input.format)),
             output=output,
             to=Format(to) if to else None,
             gate_key=_gate_key(policy, key_file),

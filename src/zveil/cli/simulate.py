@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zveil.io import ByteSink, Format, SinkClosed, SinkError, of_path
+from zveil.io import WRITABLE, ByteSink, Format, SinkClosed, SinkError, of_path
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -70,7 +70,7 @@ _EVERY_S = 0.2
     help="Write there instead of to standard output.",
 )  # fmt: skip
 @click.option(
-    "--to", type=click.Choice([form.value for form in Format]),
+    "--to", type=click.Choice([form.value for form in WRITABLE]),
     help="Format, by default by the ending of FILE (.gz and .zst too), else ndjson.",
 )  # fmt: skip
 @click.option(

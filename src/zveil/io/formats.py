@@ -11,11 +11,42 @@ class Format(enum.StrEnum):
     TSV = "tsv"
     PARQUET = "parquet"
     ARROW = "arrow"
+    # Logs, which are only read.
+    ZEEK = "zeek"
+    ZEEK_JSON = "zeek-json"
+    TSTAT_TCP = "tstat-tcp"
+    TSTAT_HTTP = "tstat-http"
+    COMBINED = "combined"
+    DNSMASQ = "dnsmasq"
+    UNBOUND = "unbound"
 
     @property
     def is_text(self) -> bool:
         """Whether records are lines of text; otherwise they are columns."""
         return self not in (Format.PARQUET, Format.ARROW)
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is a program's log, which is read but not written."""
+        return self not in WRITABLE
+
+    @property
+    def is_json(self) -> bool:
+        """Whether records are objects of JSON."""
+        return self in (Format.NDJSON, Format.ZEEK_JSON)
+
+    @property
+    def has_known_times(self) -> bool:
+        """Whether it is a log whose times are always written in one way."""
+        return self.is_log and self not in (Format.ZEEK, Format.ZEEK_JSON)
+
+    @property
+    def written(self) -> "Format":
+        """What is written where nothing else is stated: the same, and NDJSON for a log."""
+        return Format.NDJSON if self.is_log else self
+
+
+WRITABLE = (Format.NDJSON, Format.CSV, Format.TSV, Format.PARQUET, Format.ARROW)
 
 
 class Compression(enum.StrEnum):

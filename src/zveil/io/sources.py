@@ -12,10 +12,11 @@ from typing import Self
 from zveil.io.decompression import DecompressionError, Decompressor, decompressor
 from zveil.io.descriptors import enlarge, is_readable, wait_readable
 from zveil.io.formats import Compression, Format, is_short, may_be_wrapped, of_path, sniff
+from zveil.io.presets import NAMES
 
 STDIN = "<stdin>"
 
-_FORMATS = ", ".join(Format)
+_FORMATS = ", ".join(NAMES)
 _GLOB = re.compile(r"[*?[]")
 _MOST = 1 << 20
 _HEAD = 1 << 12
@@ -109,7 +110,9 @@ def _below(directory: str) -> Iterator[str]:
 
 def _is_wanted(name: str, stated: Format | None) -> bool:
     form, _ = of_path(name)
-    return form is not None and stated in (None, form)
+    # A log may have any ending; most have the one of its own kind.
+    is_log = stated is not None and stated.is_log and ".log" in os.path.basename(name)
+    return is_log or (form is not None and stated in (None, form))
 
 
 def _input(name: str, stated: Format | None) -> Input:
@@ -186,6 +189,7 @@ class ByteSource:
         self._decompressor: Decompressor | None = None
         self._compression = source.compression
         self._format = source.format
+        self._is_told = False
         self._is_over = False
         self._failure: SourceError | None = None
         try:
@@ -216,11 +220,20 @@ class ByteSource:
     def format(self) -> Format:
         """The input's format, or what its first bytes tell; an empty input counts as NDJSON.
 
+        Zeek writes its logs as tables or as JSON: only the bytes tell.
+
         Raises
         ------
         SourceError
             If they do not tell.
         """
+        while self._format is Format.ZEEK and not self._is_told:
+            head = b"".join(self._held)
+            self._is_told = self._is_over or len(head) >= _MOST or not is_short(head)
+            if self._is_told and sniff(head)[0] is Format.NDJSON:
+                self._format = Format.ZEEK_JSON
+            elif not self._is_told:
+                self._step(_HEAD, wait=True)
         while self._format is None:
             head = b"".join(self._held)
             self._format, _ = sniff(head)

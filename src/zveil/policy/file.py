@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import keyword
 from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from zveil.io.presets import PRESETS
 from zveil.policy.document import DocumentError, Entry, Place, Value, read_document
 from zveil.policy.error import PolicyError, Where
 from zveil.policy.policy import Policy
@@ -103,6 +105,7 @@ class _Reading:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._meant: dict[str, dict[str, str]] = {}
         self._places: dict[Where, Place] = {}
         self.problems: list[Problem] = []
 
@@ -116,9 +119,14 @@ class _Reading:
                 words = _unknown("section", entry.key, SCHEMA)
                 self.note(entry.place, (), words)
         parts: dict[str, Any] = {}
+        self._meant = _meant(document)
         for name, section in SCHEMA.items():
             if name in document:
                 self._read_section(document[name], section, parts)
+            elif not section.is_repeated and set(section.required) <= set(
+                self._meant.get(name, ())
+            ):
+                parts[name] = section.part(**self._meant.get(name, {}))
             elif section.required or section.is_repeated:
                 shown = f"[[{name}]]" if section.is_repeated else f"[{name}]"
                 keys = " and ".join(map(repr, section.required))
@@ -168,10 +176,12 @@ class _Reading:
             meant = section.instead.get(key, key)
             if meant in given:
                 self.note(entry.place, (*where, key), f"expected either {key!r} or {meant!r}")
-            given[meant] = made
+            given[f"{meant}_" if keyword.iskeyword(meant) else meant] = made
+        # What a log's preset says by default.
+        given = self._meant.get(str(where[0]), {}) | given
         given_keys = {section.instead.get(key, key) for key in value.held}
         for key in section.required:
-            if key not in given_keys:
+            if key not in given_keys and key not in given:
                 self.note(place, where, f"expected the key {key!r}")
         if len(self.problems) > before:
             return None
@@ -186,6 +196,19 @@ class _Reading:
         while where and where not in self._places:
             where = where[:-1]
         return self._places.get(where, (1, 1))
+
+
+def _meant(document: dict[str, Entry]) -> dict[str, dict[str, str]]:
+    """Give the fields that the preset of a log means, by section."""
+    section = document.get("input")
+    form = None
+    if section is not None and section.value.kind == "table" and "format" in section.value.held:
+        form = section.value.held["format"].value.held
+    preset = PRESETS.get(form) if isinstance(form, str) else None
+    if preset is None:
+        return {}
+    fields = {"time": preset.time, "user": preset.user, "attribute": preset.attribute}
+    return {name: {"field": field} for name, field in fields.items()}
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> str:

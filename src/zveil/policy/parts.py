@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from zveil._native import field_path
 from zveil.durations import LONGEST_NS, Duration, Size, duration_ns, size_bytes
 from zveil.gate import Rule
+from zveil.names import Names
 from zveil.policy.error import PolicyError
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class Input:
     Parameters
     ----------
     format
-        The format's name, such as ``"csv"``; told by the file's ending or content by default.
+        The format's name, such as ``"csv"``, or that of a log's preset, such as ``"zeek-dns"``;
+        told by the file's ending or content by default.
     """
 
     format: str | None = None
@@ -64,17 +66,23 @@ class Time:
         What numbers mean, or ``"iso"``; found out from the first records by default.
     round
         What the time that leaves is rounded down to, in UTC. Decisions go by the exact time.
+    year
+        The year of the first time, in a log that writes none; told by when the file was written by
+        default.
     """
 
     field: str
     _: KW_ONLY
     format: TimeFormat | None = None
     round: Rounding = "none"
+    year: int | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None:
             _one_of(self.format, get_args(TimeFormat), "format")
         _one_of(self.round, get_args(Rounding), "round")
+        if self.year is not None and not 1970 <= self.year < 2262:
+            raise PolicyError(("year",), f"expected a year from 1970 to 2261, got {self.year}")
 
     @property
     def step_ns(self) -> int | None:
@@ -84,7 +92,9 @@ class Time:
     def meaning(self) -> dict[str, Any]:
         """Give what it says in one form, without what holds by default."""
         rounding = None if self.round == "none" else self.round
-        return _told(field=field_path(self.field), format=self.format, round=rounding)
+        return _told(
+            field=field_path(self.field), format=self.format, round=rounding, year=self.year
+        )
 
 
 @dataclass(frozen=True)
@@ -169,6 +179,9 @@ class Attribute:
         With the rule ``"fixed"``: which; 0 is the value itself, or the finest cell.
     fields
         Of a position the fields of latitude and longitude. They do not leave by themselves.
+    only, except_
+        Lists of names: values that are not in the one, or are in the other, do not count and never
+        leave.
     """
 
     field: str
@@ -184,6 +197,8 @@ class Attribute:
     rule: Rule = "fall-through"
     level: int | None = None
     fields: tuple[str, ...] = ()
+    only: Names | None = None
+    except_: Names | None = None
 
     def __post_init__(self) -> None:
         _check_whole(self.z, "z")
@@ -196,6 +211,9 @@ class Attribute:
                 )
         self._check_noise()
         _check_share(self.swap, "swap")
+        if self.fields and (self.only or self.except_):
+            key = "only" if self.only else "except"
+            raise PolicyError((key,), "a position is in no list of names")
         _one_of(self.rule, get_args(Rule), "rule")
         self._check_levels()
 
@@ -276,6 +294,8 @@ class Attribute:
             level=self.level,
             fields=[field_path(name) for name in self.fields] or None,
             swap=float(self.swap) or None,
+            only=self.only and self.only.digest,
+            except_=self.except_ and self.except_.digest,
         )
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from zveil._native import field_path
+from zveil._native import NameFilter, field_path
 from zveil.durations import Duration, Size, duration_ns, size_bytes
 from zveil.gate import Gate
+from zveil.io.presets import PRESETS
 from zveil.keys import derive_key
+from zveil.names import Names
 from zveil.policy.error import PolicyError, Where
 from zveil.policy.parts import (
     EVERYTHING,
@@ -94,12 +96,19 @@ class Policy:
         memory: Size | None = None,
         swap: float = 0.0,
         format: str | None = None,  # noqa: A002  # what it is called everywhere
+        year: int | None = None,
+        only: Names | None = None,
+        except_: Names | None = None,
     ) -> "Policy":
         """Make a policy of what `zveil run` takes as options: one z and window for all."""
         parts: list[Attribute] = []
         for number, name in enumerate(attributes):
             try:
-                parts.append(Attribute(name, z=z, window=window, noise=noise, swap=swap))
+                parts.append(
+                    Attribute(
+                        name, z=z, window=window, noise=noise, swap=swap, only=only, except_=except_
+                    )
+                )
             except PolicyError as error:
                 raise error.below(("attribute", number)) from None
         try:
@@ -112,7 +121,7 @@ class Policy:
         except PolicyError as error:
             raise error.below(("limits",)) from None
         return cls(
-            time=Time(time, format=time_format, round=round),
+            time=Time(time, format=time_format, round=round, year=year),
             user=whose,
             attributes=tuple(parts),
             record=Record(keep=tuple(keep), empty=empty),
@@ -155,6 +164,23 @@ class Policy:
                 ("user", "rotate"),
                 f"expected at least a {_MOST_PERIODS:,}th of the lateness: so many keys are held",
             )
+        self._check_preset()
+
+    def _check_preset(self) -> None:
+        preset = PRESETS.get(self.input.format or "")
+        if preset is None:
+            return
+        if self.time.format is not None and preset.format.has_known_times:
+            raise PolicyError(
+                ("time", "format"), "this log tells itself what its times are; leave it out"
+            )
+        for kept in self.record.keep:
+            for name in preset.leaks(self.names, kept):
+                among = " keeps the field that" if kept == EVERYTHING else ""
+                raise _at_keep(
+                    f"{kept!r}{among} holds {name!r} inside, which would leave undecided; keep "
+                    "other fields by name"
+                )
 
     def _check_kept(self, named: list[Path]) -> None:
         positions = {
@@ -247,6 +273,18 @@ class Policy:
         """
         meaning = json.dumps(self.meaning(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(f"zveil policy 1\n{meaning}".encode()).hexdigest()[:32]
+
+    def filters(self) -> list[NameFilter]:
+        """Give the filters of the attributes by lists of names; nothing if none has one."""
+        if all(each.only is None and each.except_ is None for each in self.attributes):
+            return []
+        return [
+            NameFilter(
+                None if each.only is None else each.only.names,
+                None if each.except_ is None else each.except_.names,
+            )
+            for each in self.attributes
+        ]
 
     def gates(
         self, *, z: int | None = None, threads: int = 1, key: bytes | None = None

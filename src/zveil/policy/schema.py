@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from zveil.durations import duration_ns, size_bytes
 from zveil.gate import Rule
-from zveil.io.formats import Format
+from zveil.io.presets import NAMES
+from zveil.names import Names
 from zveil.policy.document import Value
 from zveil.policy.parts import (
     Attribute,
@@ -144,6 +145,11 @@ def _plain(value: Value) -> Any:
     return value.held
 
 
+def names(value: Value, folder: Path) -> Names:
+    """Take the file of a list of names."""
+    return Names.read(folder / text(value, folder))
+
+
 def one_of(*choices: str) -> Reader:
     """Take one of these words."""
     words = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
@@ -180,13 +186,14 @@ def _has_no_default(part: dataclasses.Field[Any]) -> bool:
 
 
 SCHEMA: dict[str, Section] = {
-    "input": Section(Input, {"format": one_of(*(form.value for form in Format))}),
+    "input": Section(Input, {"format": one_of(*NAMES)}),
     "time": Section(
         Time,
         {
             "field": text,
             "format": one_of(*get_args(TimeFormat)),
             "round": one_of(*get_args(Rounding)),
+            "year": whole,
         },
     ),
     "user": Section(
@@ -213,6 +220,8 @@ SCHEMA: dict[str, Section] = {
             "rule": one_of(*get_args(Rule)),
             "level": whole,
             "fields": texts,
+            "only": names,
+            "except": names,
             "name": text,
         },
         is_repeated=True,

@@ -1,8 +1,8 @@
 //! Lines of text read in place: where the fields of a record lie, and what is wrong with it.
 //!
 //! ```text
-//! line ─→ json or csv ─→ cells ─→ time: nanoseconds
-//! bytes   scanners       places    unescape: text
+//! line ─→ json, csv, log ─→ cells ─→ time: nanoseconds
+//! bytes   scanners          places    unescape: text
 //! ```
 //!
 //! Nothing is copied and nothing is kept of a line but the order of its keys. `block` looks at
@@ -13,6 +13,7 @@ mod cell;
 mod csv;
 mod header;
 mod json;
+mod log;
 mod pen;
 mod plan;
 mod problem;
@@ -22,12 +23,14 @@ mod render;
 mod rows;
 mod stamp;
 mod swaps;
+mod take;
 mod time;
 mod way;
 
 pub use cell::{Cell, Kind};
 pub use csv::{CsvScanner, CsvStep, quote_csv, unquote_csv};
 pub use json::{JsonScanner, quote_json, unescape_json};
+pub use log::{Headless, LogFormat, LogLine, LogScanner};
 pub use plan::{Empty, Hierarchy, Output, Plan, TextFormat, path};
 pub use problem::Problem;
 pub use read::Trouble;

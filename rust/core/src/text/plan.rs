@@ -1,10 +1,13 @@
 //! What is taken from a record and what leaves of it.
 
-use super::json::quote_json;
+use super::csv::unquote_csv;
+use super::json::{quote_json, unescape_json};
+use super::log::{LogFormat, unescape};
 use super::pen::Piece;
 use super::stamp::Step;
 use super::time::TimeFormat;
 use crate::ladder::Ladder;
+use crate::names::NameFilter;
 use std::sync::Arc;
 
 /// How records are written.
@@ -13,6 +16,27 @@ pub enum TextFormat {
     Ndjson,
     /// Comma, tab or another delimiter.
     Csv(u8),
+    /// Only read, never written.
+    Log(LogFormat),
+}
+
+impl TextFormat {
+    /// What times are, where the format tells.
+    pub fn time_format(self) -> Option<TimeFormat> {
+        match self {
+            TextFormat::Ndjson | TextFormat::Csv(_) => None,
+            TextFormat::Log(format) => Some(format.time_format()),
+        }
+    }
+
+    /// Decodes a value that had to be escaped.
+    pub(crate) fn decode(self, raw: &[u8], out: &mut Vec<u8>) {
+        match self {
+            TextFormat::Ndjson => unescape_json(raw, out),
+            TextFormat::Csv(_) => unquote_csv(raw, out),
+            TextFormat::Log(format) => unescape(raw, format == LogFormat::Combined, out),
+        }
+    }
 }
 
 /// Where released records go.
@@ -42,6 +66,9 @@ pub struct Plan {
     /// JSON a name is a path: `page.host` is the member `host` of the member `page`, and a dot that
     /// belongs to a name has a backslash before it.
     pub fields: Vec<String>,
+    /// JSON as Zeek writes it: a dot always belongs to its name, and a field without a value is left
+    /// out.
+    pub flat: bool,
     pub attributes: usize,
     /// What a veiled value of each attribute becomes: a text, or `None` for null.
     pub veiled: Vec<Option<String>>,
@@ -49,6 +76,8 @@ pub struct Plan {
     pub hierarchies: Vec<Option<Hierarchy>>,
     /// For each attribute the share of released values that leave as another; empty for none.
     pub swaps: Vec<f64>,
+    /// Which values of each attribute count; empty where all of all do.
+    pub filters: Vec<Arc<NameFilter>>,
     /// Fields that have no name here leave too.
     pub keep_rest: bool,
     pub empty: Empty,
@@ -60,6 +89,52 @@ pub struct Plan {
     pub max_line: usize,
     /// The first bad line ends it.
     pub stop_at_problem: bool,
+    /// The year of the first time that is written without one.
+    pub year: Option<i64>,
+}
+
+impl Plan {
+    /// Nothing but what must be said: the formats, and the fields, of which so many are attributes.
+    pub fn new(input: TextFormat, output: Output, fields: Vec<String>, attributes: usize) -> Self {
+        Self {
+            input,
+            output,
+            fields,
+            flat: false,
+            attributes,
+            veiled: Vec::new(),
+            hierarchies: Vec::new(),
+            swaps: Vec::new(),
+            filters: Vec::new(),
+            keep_rest: false,
+            empty: Empty::Drop,
+            time_format: input.time_format(),
+            step: None,
+            max_line: 1 << 20,
+            stop_at_problem: false,
+            year: None,
+        }
+    }
+
+    /// The step of the times that leave. A program's own way to write times is none for others to
+    /// read: they leave as ISO 8601, in whole seconds.
+    pub(crate) fn leaving_step(&self) -> Option<Step> {
+        match self.input {
+            TextFormat::Log(format) if format.has_own_times() => {
+                self.step.or(Step::new(1_000_000_000))
+            }
+            _ => self.step,
+        }
+    }
+
+    /// The members that the name of a field goes through.
+    pub(crate) fn path(&self, name: &str) -> Vec<String> {
+        if self.input == TextFormat::Ndjson && !self.flat {
+            path(name)
+        } else {
+            vec![name.to_owned()]
+        }
+    }
 }
 
 /// The coarser labels of an attribute.

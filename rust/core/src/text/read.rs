@@ -1,14 +1,16 @@
 //! Lines become rows: each is scanned, its fields are taken, and what is wrong is noted.
 
-use super::cell::{Cell, Kind};
-use super::csv::{CsvScanner, CsvStep, unquote_csv};
-use super::json::{JsonScanner, unescape_json};
-use super::plan::{ATTRIBUTES, Plan, TIME, TextFormat, USER, path};
+use super::cell::Cell;
+use super::csv::{CsvScanner, CsvStep};
+use super::json::JsonScanner;
+use super::log::{Heading, LogLine, LogScanner};
+use super::plan::{Plan, TextFormat};
 use super::problem::Problem;
-use super::rows::{Rows, Spot, SpotKind, number, value};
+use super::rows::{Rows, SpotKind};
+use super::take::Taking;
 use super::time::TimeFormat;
-use crate::column::Value;
-use crate::ladder::{Labels, Ladder};
+use crate::ladder::Ladder;
+use crate::names::NameFilter;
 use std::sync::Arc;
 
 /// A line that is not good, and never leaves.
@@ -26,6 +28,7 @@ pub(crate) const MOST_TROUBLES: usize = 1000;
 
 /// Reads lines of one format. It keeps nothing of them but what the plan had left open.
 pub(crate) struct Reader {
+    input: TextFormat,
     scan: Scan,
     attributes: usize,
     /// For each attribute its ladder, and for a position where its longitude is among the cells that
@@ -33,6 +36,9 @@ pub(crate) struct Reader {
     ladders: Vec<Option<(Arc<Ladder>, Option<usize>)>>,
     /// Cells of the fields that leave; those read beside them follow.
     fields: usize,
+    /// A field may be left out where it has no value.
+    is_sparse: bool,
+    filters: Vec<Arc<NameFilter>>,
     max_line: usize,
     stop_at_problem: bool,
     pub(crate) time_format: Option<TimeFormat>,
@@ -44,6 +50,10 @@ pub(crate) struct Reader {
     pub(crate) troubles: Vec<Trouble>,
     /// All of them, by [`Problem`].
     pub(crate) bad: [u64; Problem::ALL.len()],
+    /// Lines that are no records of this kind, and not bad.
+    pub(crate) passed: u64,
+    /// Values of each attribute that a filter took out.
+    pub(crate) filtered: Vec<u64>,
 }
 
 enum Scan {
@@ -61,6 +71,10 @@ enum Scan {
         cells: Vec<Cell>,
         /// The fields of the record at hand.
         found: Vec<Cell>,
+    },
+    Log {
+        scanner: LogScanner,
+        cells: Vec<Cell>,
     },
 }
 
@@ -91,7 +105,8 @@ impl Reader {
     pub(crate) fn new(plan: &Plan) -> Self {
         let scan = match plan.input {
             TextFormat::Ndjson => {
-                let paths: Vec<_> = plan.read_in_json().iter().map(|name| path(name)).collect();
+                let paths: Vec<_> =
+                    plan.read_in_json().iter().map(|name| plan.path(name)).collect();
                 Scan::Json {
                     scanner: JsonScanner::new(&paths, plan.keep_rest),
                     keeps_rest: plan.keep_rest,
@@ -105,6 +120,9 @@ impl Reader {
                 cells: Vec::new(),
                 found: Vec::new(),
             },
+            TextFormat::Log(format) => {
+                Scan::Log { scanner: LogScanner::new(format), cells: Vec::new() }
+            }
         };
         let mut positions = 0;
         let ladders = plan.hierarchies.iter().map(|hierarchy| {
@@ -114,10 +132,13 @@ impl Reader {
             Some((Arc::clone(&hierarchy.ladder), beside))
         });
         Self {
+            input: plan.input,
             scan,
             ladders: ladders.collect(),
             fields: plan.fields.len(),
             attributes: plan.attributes,
+            is_sparse: plan.flat,
+            filters: plan.filters.clone(),
             max_line: plan.max_line,
             stop_at_problem: plan.stop_at_problem,
             time_format: plan.time_format,
@@ -125,28 +146,51 @@ impl Reader {
             lines: 0,
             troubles: Vec::new(),
             bad: Default::default(),
+            passed: 0,
+            filtered: vec![0; plan.filters.len()],
         }
+    }
+
+    /// Another file begins; see [`LogScanner::start_file`].
+    pub(crate) fn start_file(&mut self, latest: i64, year: Option<i64>) {
+        if let Scan::Log { scanner, .. } = &mut self.scan {
+            scanner.start_file(latest, year);
+        }
+    }
+
+    /// Forgets what was counted.
+    pub(crate) fn reset(&mut self) {
+        self.lines = 0;
+        self.troubles.clear();
+        self.bad = Default::default();
+        self.passed = 0;
+        self.filtered.fill(0);
     }
 
     /// Says in which column each field is, from a file's header on.
     /// The first `fields` of them are those that leave.
     pub(crate) fn set_columns(
         &mut self,
+        heading: Option<&Heading>,
         header_width: usize,
         found: Vec<Option<usize>>,
         fields: usize,
     ) {
         self.fields = fields;
-        if let Scan::Csv { width, columns, .. } = &mut self.scan {
-            *width = header_width;
-            *columns = found;
+        match (&mut self.scan, heading) {
+            (Scan::Csv { width, columns, .. }, _) => {
+                *width = header_width;
+                *columns = found;
+            }
+            (Scan::Log { scanner, .. }, Some(heading)) => scanner.set_columns(heading, found),
+            _ => {}
         }
     }
 
     /// Reads records into `rows`; says where it got to, and why no further.
     pub(crate) fn read(&mut self, block: &[u8], part: Extent, rows: &mut Rows) -> (usize, Until) {
         match self.scan {
-            Scan::Json { .. } => self.read_lines(block, part, rows),
+            Scan::Json { .. } | Scan::Log { .. } => self.read_lines(block, part, rows),
             Scan::Csv { .. } => self.read_records(block, part, rows),
         }
     }
@@ -164,7 +208,11 @@ impl Reader {
                 None => break,
             };
             self.lines += 1;
-            if let Err((problem, column)) = self.read_line(line, at, block, part.utf8, rows) {
+            let read = match self.scan {
+                Scan::Log { .. } => self.read_log_line(line, at, block, part.utf8, rows),
+                _ => self.read_line(line, at, block, part.utf8, rows),
+            };
+            if let Err((problem, column)) = read {
                 self.note(problem, column);
                 if self.stop_at_problem {
                     return (next, Until::Problem);
@@ -197,19 +245,65 @@ impl Reader {
             return if is_blank { Ok(()) } else { Err(wrong) };
         }
         let taking = Taking::<true> {
+            input: self.input,
             start,
             block,
             attributes: self.attributes,
             ladders: &self.ladders,
             fields: self.fields,
+            filters: &self.filters,
             is_guessed: self.is_guessed,
+            is_sparse: self.is_sparse,
+            time: None,
         };
         taking.take(cells, &mut self.time_format, rows)?;
+        count_filtered(&mut self.filtered, rows);
         rows.cells.extend_from_slice(cells);
         if *keeps_rest {
             rows.rest.extend_from_slice(scanner.rest());
             rows.rest_ends.push(rows.rest.len() as u32);
         }
+        Ok(())
+    }
+
+    /// A line of a log.
+    fn read_log_line(
+        &mut self,
+        line: &[u8],
+        start: usize,
+        block: &[u8],
+        utf8: bool,
+        rows: &mut Rows,
+    ) -> Result<(), (Problem, usize)> {
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        if line.len() > self.max_line {
+            return Err((Problem::TooLong, self.max_line));
+        }
+        if !utf8 && let Err(wrong) = simdutf8::compat::from_utf8(line) {
+            return Err((Problem::NotUtf8, wrong.valid_up_to()));
+        }
+        let Scan::Log { scanner, cells } = &mut self.scan else { return Ok(()) };
+        let LogLine::Record(time) = scanner.scan(line, cells)? else {
+            self.passed += 1;
+            return Ok(());
+        };
+        let taking = Taking::<false> {
+            input: self.input,
+            start,
+            block,
+            attributes: self.attributes,
+            ladders: &self.ladders,
+            fields: self.fields,
+            filters: &self.filters,
+            is_guessed: self.is_guessed,
+            is_sparse: true,
+            time,
+        };
+        taking.take(cells, &mut self.time_format, rows)?;
+        count_filtered(&mut self.filtered, rows);
+        rows.cells.extend_from_slice(cells);
         Ok(())
     }
 
@@ -273,15 +367,20 @@ impl Reader {
         found.clear();
         found.extend(columns.iter().map(|column| column.map_or(absent, |at| cells[at])));
         let taking = Taking::<false> {
+            input: self.input,
             start,
             block,
             attributes: self.attributes,
             ladders: &self.ladders,
             fields: self.fields,
+            filters: &self.filters,
             is_guessed: self.is_guessed,
+            is_sparse: false,
+            time: None,
         };
         let taken = taking.take(found, &mut self.time_format, rows);
         if taken.is_ok() {
+            count_filtered(&mut self.filtered, rows);
             rows.cells.extend_from_slice(found);
         }
         (Some(end), taken)
@@ -295,173 +394,10 @@ impl Reader {
     }
 }
 
-/// A record whose values are taken for the gate.
-struct Taking<'a, const JSON: bool> {
-    start: usize,
-    block: &'a [u8],
-    attributes: usize,
-    ladders: &'a [Option<(Arc<Ladder>, Option<usize>)>],
-    fields: usize,
-    is_guessed: bool,
-}
-
-impl<const JSON: bool> Taking<'_, JSON> {
-    /// Takes all or nothing.
-    #[inline(always)]
-    fn take(
-        &self,
-        cells: &[Cell],
-        format: &mut Option<TimeFormat>,
-        rows: &mut Rows,
-    ) -> Result<(), (Problem, usize)> {
-        let found = &cells[ATTRIBUTES..ATTRIBUTES + self.attributes];
-        if cells[USER].kind == Kind::Absent || found.iter().all(|cell| cell.kind == Kind::Absent) {
-            return Err((Problem::MissingField, 0));
-        }
-        let time = self.time(&cells[TIME], format, &mut rows.scratch)?;
-        let user = self.spot(&cells[USER], &mut rows.decoded);
-        if !is_user(user) {
-            return Err((Problem::WrongType, cells[USER].start as usize));
-        }
-        for (number, cell) in found.iter().enumerate() {
-            let spot = self.spot(cell, &mut rows.decoded);
-            if spot.kind() == SpotKind::Unfit {
-                return Err(rows.take_back(cell));
-            }
-            rows.attributes[number].push(spot);
-        }
-        if !self.ladders.is_empty() {
-            self.climb(cells, rows)?;
-        }
-        rows.times.push(time);
-        rows.users.push(user);
-        rows.starts.push(self.start as u32);
-        Ok(())
+/// Counts the values of the last row that a filter took out.
+#[inline(always)]
+fn count_filtered(filtered: &mut [u64], rows: &Rows) {
+    for (count, spots) in filtered.iter_mut().zip(&rows.attributes) {
+        *count += u64::from(spots.last().is_some_and(|spot| spot.kind() == SpotKind::Filtered));
     }
-
-    /// Adds the coarser labels of the attributes that have any.
-    fn climb(&self, cells: &[Cell], rows: &mut Rows) -> Result<(), (Problem, usize)> {
-        let row = rows.times.len();
-        let mut column = 0;
-        for (number, ladder) in self.ladders.iter().enumerate() {
-            let Some((ladder, beside)) = ladder else { continue };
-            let spot = rows.attributes[number][row];
-            let mut places = std::mem::take(&mut rows.places);
-            let mut scratch = std::mem::take(&mut rows.scratch);
-            places.clear();
-            // Labels go to where the value itself may be: it is copied from there.
-            scratch.clear();
-            if spot.kind() == SpotKind::Decoded {
-                scratch.extend_from_slice(spot.of(&rows.decoded));
-            }
-            let finest = match spot.kind() {
-                SpotKind::Decoded => Some(Value::Text(&scratch)),
-                _ => value(spot, self.block, &[]),
-            };
-            if let Some(beside) = beside {
-                let cell = &cells[self.fields + beside];
-                let other = self.spot(cell, &mut rows.decoded);
-                if other.kind() == SpotKind::Unfit {
-                    return Err(rows.take_back(cell));
-                }
-                let text =
-                    (other.kind() == SpotKind::Decoded).then(|| other.of(&rows.decoded).to_vec());
-                let other = match &text {
-                    Some(text) => Some(Value::Text(text)),
-                    None => value(other, self.block, &[]),
-                };
-                let mut labels = Labels { text: &mut rows.decoded, places: &mut places };
-                ladder.climb_position(finest, other, &mut labels);
-            } else {
-                let mut labels = Labels { text: &mut rows.decoded, places: &mut places };
-                ladder.climb(finest, &mut labels);
-            }
-            let mut spots = places.iter().map(|place| match place {
-                Some(place) => Spot::text(SpotKind::Decoded, place.start, place.end),
-                None => Spot::default(),
-            });
-            if beside.is_some() {
-                // The exact position is no level.
-                rows.attributes[number][row] = spots.next().unwrap_or_default();
-            }
-            for spot in spots {
-                rows.coarser[column].push(spot);
-                column += 1;
-            }
-            rows.places = places;
-            rows.scratch = scratch;
-        }
-        Ok(())
-    }
-
-    /// Where the text of a cell lies, without its quotes.
-    #[inline(always)]
-    fn inside(&self, cell: &Cell) -> (usize, usize) {
-        let is_text = matches!(cell.kind, Kind::Text | Kind::EscapedText);
-        let quote = usize::from(JSON && is_text);
-        let (start, end) = (cell.start as usize, cell.end as usize);
-        (self.start.wrapping_add(start + quote), self.start.wrapping_add(end).wrapping_sub(quote))
-    }
-
-    #[inline(always)]
-    fn time(
-        &self,
-        cell: &Cell,
-        format: &mut Option<TimeFormat>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<i64, (Problem, usize)> {
-        let column = cell.start as usize;
-        let (start, end) = self.inside(cell);
-        let text = match cell.kind {
-            Kind::Text | Kind::Integer | Kind::Number => &self.block[start..end],
-            Kind::EscapedText => {
-                scratch.clear();
-                decode(JSON, &self.block[start..end], scratch);
-                &scratch[..]
-            }
-            Kind::Absent => return Err((Problem::MissingField, 0)),
-            Kind::Null => return Ok(i64::MIN),
-            _ => return Err((Problem::WrongType, column)),
-        };
-        if format.is_none() {
-            *format = TimeFormat::detect(text);
-        }
-        let time = format.and_then(|format| {
-            let time = format.parse(text)?;
-            (!self.is_guessed || format.is_likely(time)).then_some(time)
-        });
-        time.ok_or((Problem::Time, column))
-    }
-
-    #[inline(always)]
-    fn spot(&self, cell: &Cell, decoded: &mut Vec<u8>) -> Spot {
-        let (start, end) = self.inside(cell);
-        match cell.kind {
-            Kind::Text => Spot::text(SpotKind::Text, start, end),
-            Kind::EscapedText => {
-                let first = decoded.len();
-                decode(JSON, &self.block[start..end], decoded);
-                Spot::text(SpotKind::Decoded, first, decoded.len())
-            }
-            Kind::Integer | Kind::Number => number(cell.kind, &self.block[start..end], start),
-            Kind::True => Spot::word(SpotKind::Bool, 1),
-            Kind::False => Spot::word(SpotKind::Bool, 0),
-            Kind::Null | Kind::Absent => Spot::default(),
-            Kind::Object | Kind::Array => Spot::word(SpotKind::Unfit, 0),
-        }
-    }
-}
-
-/// No truth value is anybody's id, and no number with a fraction.
-fn is_user(user: Spot) -> bool {
-    match user.kind() {
-        SpotKind::Bool | SpotKind::Unfit => false,
-        SpotKind::Float => user.float().fract() == 0.0,
-        _ => true,
-    }
-}
-
-/// Decodes what stands between the quotes.
-pub(crate) fn decode(is_json: bool, inside: &[u8], out: &mut Vec<u8>) {
-    if is_json { unescape_json(inside, out) } else { unquote_csv(inside, out) }
 }

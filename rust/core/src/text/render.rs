@@ -7,7 +7,6 @@ use super::pen::Piece;
 use super::plan::{
     ATTRIBUTES, Empty, Hierarchy, Output, Plan, TIME, Template, TextFormat, USER, path,
 };
-use super::read::decode;
 use super::rows::{Rows, Spot, SpotKind, value};
 use super::stamp::{self, Step};
 use super::time::TimeFormat;
@@ -19,6 +18,8 @@ use std::io::Write;
 #[derive(Clone)]
 pub(crate) struct Renderer {
     input: TextFormat,
+    /// Names of fields are no paths.
+    flat: bool,
     output: Output,
     template: Template,
     /// Fields that leave, and cells of a record: those and what is read beside them.
@@ -51,7 +52,9 @@ impl Veil {
             Output::Text(TextFormat::Ndjson) if text.is_none() => spelled.extend(b"null"),
             Output::Text(TextFormat::Ndjson) => quote_json(plain, &mut spelled),
             Output::Text(TextFormat::Csv(delimiter)) => quote_csv(plain, delimiter, &mut spelled),
-            Output::Columns | Output::Nothing => spelled.extend(plain),
+            Output::Text(TextFormat::Log(_)) | Output::Columns | Output::Nothing => {
+                spelled.extend(plain);
+            }
         }
         Self { is_null: text.is_none(), spelled: Piece::new(spelled) }
     }
@@ -97,6 +100,7 @@ impl Renderer {
     pub(crate) fn new(plan: &Plan) -> Self {
         let mut renderer = Self {
             input: plan.input,
+            flat: plan.flat,
             output: plan.output,
             template: Template::new(&[]),
             fields: 0,
@@ -108,7 +112,7 @@ impl Renderer {
                 .map(|number| plan.veiled.get(number).and_then(Option::as_deref))
                 .map(|text| Veil::new(text, plan.output))
                 .collect(),
-            step: plan.step,
+            step: plan.leaving_step(),
         };
         renderer.set_fields(&plan.fields, plan.read_in_json().len());
         renderer
@@ -117,8 +121,8 @@ impl Renderer {
     /// The names of the fields that leave, and how many cells a record has.
     pub(crate) fn set_fields(&mut self, names: &[String], cells: usize) {
         let paths: Vec<_> = match self.input {
-            TextFormat::Ndjson => names.iter().map(|name| path(name)).collect(),
-            TextFormat::Csv(_) => names.iter().map(|name| vec![name.clone()]).collect(),
+            TextFormat::Ndjson if !self.flat => names.iter().map(|name| path(name)).collect(),
+            _ => names.iter().map(|name| vec![name.clone()]).collect(),
         };
         self.template = Template::new(&paths);
         self.fields = names.len();
@@ -198,7 +202,7 @@ impl Renderer {
                     record.csv(cells, shown, delimiter, &mut written.text);
                 }
                 Output::Columns => record.columns(cells, shown, &mut written.columns),
-                Output::Nothing => {}
+                Output::Text(TextFormat::Log(_)) | Output::Nothing => {}
             }
         }
     }
@@ -288,7 +292,7 @@ impl Record<'_> {
             Kind::Text => quote_json(raw, out),
             _ => {
                 self.scratch.clear();
-                decode(false, raw, self.scratch);
+                self.of.input.decode(raw, self.scratch);
                 quote_json(self.scratch, out);
             }
         }
@@ -436,7 +440,7 @@ impl Record<'_> {
             Kind::Text if is_json => Some(&raw[1..raw.len() - 1]),
             Kind::EscapedText => {
                 self.scratch.clear();
-                decode(is_json, raw, self.scratch);
+                self.of.input.decode(raw, self.scratch);
                 Some(self.scratch)
             }
             _ => Some(raw),

@@ -40,6 +40,8 @@ pub(crate) enum SpotKind {
     /// text, or a number or truth value.
     SwappedText,
     SwappedWord,
+    /// A value that a list left out: it does not count, and never leaves.
+    Filtered,
 }
 
 impl Spot {
@@ -51,6 +53,10 @@ impl Spot {
     #[inline(always)]
     pub(crate) fn word(kind: SpotKind, bits: u64) -> Self {
         Self { kind, len: 0, bits }
+    }
+
+    pub(crate) fn filtered() -> Self {
+        Self::word(SpotKind::Filtered, 0)
     }
 
     #[inline(always)]
@@ -79,7 +85,10 @@ impl Spot {
 
     /// Whether it may be that there is no value, or none that could be a user's.
     pub(crate) fn may_miss(&self) -> bool {
-        matches!(self.kind, SpotKind::Missing | SpotKind::Float | SpotKind::Bool)
+        matches!(
+            self.kind,
+            SpotKind::Missing | SpotKind::Filtered | SpotKind::Float | SpotKind::Bool
+        )
     }
 }
 
@@ -174,7 +183,7 @@ impl Rows {
 #[inline(always)]
 pub(crate) fn value<'a>(spot: Spot, block: &'a [u8], decoded: &'a [u8]) -> Option<Value<'a>> {
     Some(match spot.kind {
-        SpotKind::Missing | SpotKind::Unfit => return None,
+        SpotKind::Missing | SpotKind::Unfit | SpotKind::Filtered => return None,
         // Put there once everything is decided.
         SpotKind::SwappedText | SpotKind::SwappedWord => return None,
         SpotKind::Text => Value::Text(spot.of(block)),

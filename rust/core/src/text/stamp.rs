@@ -46,7 +46,7 @@ fn write_iso(nanos: i64, out: &mut Vec<u8>) {
 
 /// Year, month and day of a day since 1970. Years begin in March, so that the day that some have
 /// more is their last; 400 of them have a fixed number of days.
-fn date(day: i64) -> (i64, i64, i64) {
+pub(super) fn date(day: i64) -> (i64, i64, i64) {
     const DAYS_OF_400: i64 = 146_097;
     const DAYS_OF_100: i64 = 36_524;
     const DAYS_OF_4: i64 = 1_461;

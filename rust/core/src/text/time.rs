@@ -314,7 +314,7 @@ fn clock(text: &[u8]) -> Option<(i64, i64)> {
 }
 
 /// Seconds ahead of UTC.
-fn zone(text: &[u8]) -> Option<i64> {
+pub(super) fn zone(text: &[u8]) -> Option<i64> {
     let (ahead, hour, minute) = match *text {
         [] | [b'Z'] => return Some(0),
         [sign @ (b'+' | b'-'), h0, h1] => (sign == b'+', two([h0, h1])?, 0),
@@ -327,7 +327,7 @@ fn zone(text: &[u8]) -> Option<i64> {
     (hour < 24 && minute < 60).then_some(if ahead { seconds } else { -seconds })
 }
 
-fn two(digits: [u8; 2]) -> Option<i64> {
+pub(super) fn two(digits: [u8; 2]) -> Option<i64> {
     let is_number = digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| i64::from(digits[0] - b'0') * 10 + i64::from(digits[1] - b'0'))
 }
@@ -339,7 +339,7 @@ fn billionths(decimals: &[u8]) -> i64 {
 
 /// Days since 1970 of a date in the Gregorian calendar. Years are counted from March, so that the
 /// day that some have more is their last.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+pub(super) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let longest = match month {
         4 | 6 | 9 | 11 => 30,

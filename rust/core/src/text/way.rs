@@ -10,7 +10,9 @@
 //! at line breaks; its parts are read at the same time, decided as one batch (the gate has threads
 //! of its own), and written at the same time. The output is the same bytes either way.
 
-use super::header::{Header, columns_of};
+mod beginning;
+
+use super::log::{Heading, Headless};
 use super::plan::{Output, Plan, TextFormat};
 use super::problem::Problem;
 use super::question::Question;
@@ -49,6 +51,10 @@ pub struct Tally {
     pub swapped: Vec<u64>,
     /// By [`Problem`].
     pub bad: [u64; Problem::ALL.len()],
+    /// Lines of a log that are no records of the kind that is read.
+    pub passed: u64,
+    /// Values of each attribute that its filter took out, where it has one.
+    pub filtered: Vec<u64>,
 }
 
 /// Why a stream cannot go on.
@@ -61,6 +67,8 @@ pub enum WayError {
     Column { wanted: String, found: Vec<String> },
     #[error("the header is not a line of CSV: {}", .0.sentence())]
     Header(Problem),
+    #[error("{}", .0.sentence())]
+    Log(Headless),
 }
 
 /// A stream of text on its way.
@@ -88,6 +96,8 @@ pub struct Way {
     at_start: bool,
     /// The header of the file was read, or there is none.
     past_header: bool,
+    /// What the header of a log said.
+    heading: Option<Heading>,
     header_written: bool,
     /// In a line that is too long: everything up to its end is dropped.
     skipping: bool,
@@ -115,6 +125,7 @@ impl Way {
             carry: Vec::new(),
             at_start: true,
             past_header: true,
+            heading: None,
             header_written: false,
             skipping: false,
             line: 0,
@@ -124,14 +135,21 @@ impl Way {
             coarser: plan.coarser(),
             plan,
         };
-        way.start_file();
+        way.start_file(i64::MAX);
         way
     }
 
-    /// Another file begins: with its own line numbers, and its own header.
-    pub fn start_file(&mut self) {
+    /// Another file begins: with its own line numbers, and its own header. `written` is when it was
+    /// written, in nanoseconds since 1970: by that the year of a time without one is told.
+    pub fn start_file(&mut self, written: i64) {
+        for reader in &mut self.readers {
+            reader.start_file(written, self.plan.year);
+        }
         self.at_start = true;
         self.past_header = self.plan.input == TextFormat::Ndjson;
+        if let TextFormat::Log(format) = self.plan.input {
+            self.heading = Some(Heading::new(format));
+        }
         self.skipping = false;
         self.line = 0;
         self.carry.clear();
@@ -192,8 +210,8 @@ impl Way {
             keyring.settle()?;
         }
         // A line of CSV is measured without its line break, of which the first half may be here.
-        let is_json = self.plan.input == TextFormat::Ndjson;
-        if self.carry.len() > self.plan.max_line + usize::from(!is_json) {
+        let is_csv = matches!(self.plan.input, TextFormat::Csv(_));
+        if self.carry.len() > self.plan.max_line + usize::from(is_csv) {
             if !self.past_header {
                 return Err(WayError::Header(Problem::TooLong));
             }
@@ -252,7 +270,7 @@ impl Way {
     fn run(
         &mut self,
         gates: &mut [&mut Gate],
-        keyring: Option<&mut Keyring>,
+        mut keyring: Option<&mut Keyring>,
         block: &[u8],
         last: bool,
         written: &mut Vec<Written>,
@@ -264,15 +282,40 @@ impl Way {
             }
             self.at_start = false;
         }
-        if !self.past_header {
-            at += self.read_header(&block[at..], last)?;
+        loop {
+            // Logs that were put one behind the other have a header each.
+            let has_headers = self.heading.as_ref().is_some_and(Heading::is_told);
+            self.past_header &= !(has_headers && block.get(at) == Some(&b'#'));
             if !self.past_header {
-                return Ok(at);
+                at += self.read_header(&block[at..], last)?;
+                if !self.past_header {
+                    return Ok(at);
+                }
+                if !self.header_written {
+                    self.write_header(&mut written[0]);
+                }
             }
-            if !self.header_written {
-                self.write_header(&mut written[0]);
+            let end = if has_headers { Heading::next(block, at) } else { block.len() };
+            let is_whole = end == block.len();
+            let (keyring, last) = (keyring.as_deref_mut(), last || !is_whole);
+            let reached = self.run_records(gates, keyring, &block[..end], at, last, written)?;
+            if is_whole || self.stopped {
+                return Ok(reached);
             }
+            at = end;
         }
+    }
+
+    /// Decides the records from `at` on, behind any header.
+    fn run_records(
+        &mut self,
+        gates: &mut [&mut Gate],
+        keyring: Option<&mut Keyring>,
+        block: &[u8],
+        at: usize,
+        last: bool,
+        written: &mut Vec<Written>,
+    ) -> Result<usize, WayError> {
         let utf8 = simdutf8::basic::from_utf8(&block[at..]).is_ok();
         self.find_time_format(block, at, last, utf8);
         let parts = self.cut(block, at, last, utf8);
@@ -300,7 +343,9 @@ impl Way {
                 let is_named = self.name(keyring.as_deref_mut(), 1)?;
                 let named = is_named.then_some(&self.named[0]);
                 let decisions = (&self.decisions[..], 0);
-                let (format, written) = (self.readers[0].time_format, &mut written[0]);
+                let format = self.readers[0].time_format;
+                // Behind what several threads may have written before a header.
+                let Some(written) = written.last_mut() else { return Ok(at) };
                 self.renderer.render(block, &self.rows[0], decisions, format, named, written);
             }
             part.start = at;
@@ -374,8 +419,12 @@ impl Way {
             || self.plan.stop_at_problem
             || self.time_format().is_none()
             || rest.len() < WORTH_THREADS
-            // A line break may be within quotes.
-            || self.plan.input != TextFormat::Ndjson && memchr::memchr(b'"', rest).is_some();
+            || match self.plan.input {
+                TextFormat::Ndjson => false,
+                // A line break may be within quotes.
+                TextFormat::Csv(_) => memchr::memchr(b'"', rest).is_some(),
+                TextFormat::Log(format) => format.may_lack_years(),
+            };
         if alone {
             return vec![whole];
         }
@@ -399,6 +448,11 @@ impl Way {
             let lines = std::mem::take(&mut reader.lines);
             let troubles = std::mem::take(&mut reader.troubles);
             for (sum, count) in self.tally.bad.iter_mut().zip(&mut reader.bad) {
+                *sum += std::mem::take(count);
+            }
+            self.tally.passed += std::mem::take(&mut reader.passed);
+            self.tally.filtered.resize(reader.filtered.len(), 0);
+            for (sum, count) in self.tally.filtered.iter_mut().zip(&mut reader.filtered) {
                 *sum += std::mem::take(count);
             }
             let before = self.line;
@@ -438,73 +492,6 @@ impl Way {
             first += rows.len();
         }
         Ok(true)
-    }
-
-    /// Goes by what most of the first records say, where nothing was stated.
-    fn find_time_format(&mut self, block: &[u8], start: usize, last: bool, utf8: bool) {
-        if self.time_format().is_some() {
-            return;
-        }
-        let mut found: Vec<(TimeFormat, usize)> = Vec::new();
-        let mut at = start;
-        let (reader, rows) = (&mut self.readers[0], &mut self.rows[0]);
-        for _ in 0..SAMPLE {
-            rows.clear(self.plan.attributes, self.coarser);
-            let part = Extent { start: at, end: block.len(), last, utf8, most_rows: 1 };
-            let (end, until) = reader.read(block, part, rows);
-            if let Some(format) = reader.time_format.take() {
-                match found.iter_mut().find(|(other, _)| *other == format) {
-                    Some((_, times)) => *times += 1,
-                    None => found.push((format, 1)),
-                }
-            }
-            at = end;
-            if until != Until::Enough {
-                break;
-            }
-        }
-        // Only looked at: all of it is read again.
-        reader.lines = 0;
-        reader.troubles.clear();
-        reader.bad = Default::default();
-        // Of two that are as frequent the first.
-        reader.time_format =
-            found.iter().rev().max_by_key(|(_, times)| *times).map(|(format, _)| *format);
-    }
-
-    /// Reads the header of a CSV file as far as it is there, and says where it got to.
-    fn read_header(&mut self, text: &[u8], last: bool) -> Result<usize, WayError> {
-        let TextFormat::Csv(delimiter) = self.plan.input else { return Ok(0) };
-        let Header { end, lines, names } =
-            Header::read(text, last, delimiter, self.plan.max_line).map_err(WayError::Header)?;
-        self.line += lines;
-        self.tally.lines += lines;
-        let Some(names) = names else { return Ok(end) };
-        if self.plan.keep_rest && !self.header_written {
-            let read = [self.plan.read_for(&self.plan.fields), self.plan.read_beside()].concat();
-            let is_other =
-                |name: &&String| !self.plan.fields.contains(name) && !read.contains(name);
-            let rest = names.iter().filter(is_other);
-            self.fields.extend(rest.cloned());
-        }
-        // What else the first file had, another may lack.
-        let needed = self.plan.fields.len();
-        let (read, beside) = (self.plan.read_for(&self.fields), self.plan.read_beside());
-        let missing =
-            |wanted: &String| WayError::Column { wanted: wanted.clone(), found: names.clone() };
-        let mut columns = columns_of(&read, needed, &names).map_err(missing)?;
-        columns.extend(columns_of(&beside, beside.len(), &names).map_err(missing)?);
-        for reader in &mut self.readers {
-            reader.set_columns(names.len(), columns.clone(), self.fields.len());
-        }
-        self.renderer.set_fields(&self.fields, columns.len());
-        self.past_header = true;
-        Ok(end)
-    }
-
-    fn write_header(&mut self, written: &mut Written) {
-        self.header_written = true;
-        self.renderer.header(&self.fields, &mut written.text);
     }
 }
 
