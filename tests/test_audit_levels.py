@@ -60,6 +60,7 @@ def test_the_audit_counts_levels_as_the_run_did(tmp_path: Path, kind: str) -> No
         outcome["attribute"]: [level["released"] for level in outcome["levels"]]
         for outcome in json.loads(done.stderr)["outcomes"]
     }
+    fingerprint = json.loads(done.stderr)["policy"]
     assert all(min(counts) > 0 for counts in ran.values()), ran
     done = zveil("audit", left, "--policy", policy, "--original", source, "--json")
     assert done.returncode == 0, done.stderr
@@ -69,8 +70,12 @@ def test_the_audit_counts_levels_as_the_run_did(tmp_path: Path, kind: str) -> No
         for field in found["levels"]
     }
     assert audited == ran
+    assert found["policy"] == fingerprint
     assert found["observed"] == 2 * len(rows())
-    text = zveil("audit", left, "--policy", policy).stdout.decode()
+    report = tmp_path / "report.html"
+    text = zveil("audit", left, "--policy", policy, "--report", report).stdout.decode()
+    assert text.endswith(f"\npolicy {fingerprint}\n")
+    assert f"Released by the policy {fingerprint}." in report.read_text()
     assert "cells of resolution 9" in text
     assert "the value itself" not in text
 

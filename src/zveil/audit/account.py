@@ -49,6 +49,7 @@ def as_dict(audit: Audit) -> dict[str, object]:
         "values": [asdict(each) for each in audit.values],
         "incomplete": audit.incomplete,
         "bad": audit.bad,
+        "policy": audit.options.policy,
         "notes": notes(audit),
     }
 

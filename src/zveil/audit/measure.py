@@ -40,6 +40,8 @@ class Options:
         Name the values that at least so many users released, from 2; None: name none.
     hierarchies
         For each field its hierarchy, if it has one, to tell the levels that were released.
+    policy
+        Fingerprint of the policy that the stream was released by, to be told.
 
     Raises
     ------
@@ -59,6 +61,7 @@ class Options:
     seed: int = SEED
     show_values: int | None = None
     hierarchies: tuple[Hierarchy | None, ...] = ()
+    policy: str | None = None
 
     def __post_init__(self) -> None:
         if self.rotate_ns is not None and self.rotate_ns < SHORTEST_PERIOD_NS:

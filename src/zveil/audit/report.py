@@ -83,7 +83,7 @@ def page(audit: Audit, names: Sequence[str], day: str) -> str:
         _values(audit),
         _list("Assumptions and remarks", notes(audit)),
         _list("What this report does not say", LIMITS),
-        f"<footer>Measured on {escape(day)} with zveil {escape(__version__)}. "
+        f"<footer>Measured on {escape(day)} with zveil {escape(__version__)}. {_policy(audit)}"
         f"{_method(audit)}</footer>",
     ]
     return (
@@ -93,6 +93,11 @@ def page(audit: Audit, names: Sequence[str], day: str) -> str:
         + "\n".join(part for part in parts if part)
         + "\n</body>\n</html>\n"
     )
+
+
+def _policy(audit: Audit) -> str:
+    policy = audit.options.policy
+    return "" if policy is None else f"Released by the policy {escape(policy)}. "
 
 
 def _head(audit: Audit, names: Sequence[str]) -> str:

@@ -65,6 +65,8 @@ def as_text(audit: Audit) -> str:
     lines = [textwrap.fill(note, _WIDE, initial_indent="  - ", subsequent_indent="    ")
              for note in notes(audit)]  # fmt: skip
     parts.append("\n".join(["Notes", *lines]))
+    if audit.options.policy is not None:
+        parts.append(f"policy {audit.options.policy}")
     return "\n\n".join(parts)
 
 

@@ -23,7 +23,7 @@ from zveil.cli.inputs import (
 )
 from zveil.durations import duration_ns
 from zveil.io import Format, Input, SourceError, find
-from zveil.policy import Attribute, TimeFormat
+from zveil.policy import Policy, TimeFormat
 from zveil.style import require_matplotlib
 
 if TYPE_CHECKING:
@@ -116,9 +116,15 @@ def audit(
     watch = Watch(quiet=quiet or as_json)
     form = Format(stated) if stated else None
     try:
-        fields, parts = _fields(policy_file, time_field, user_field, attribute_fields, time_format)
+        policy = _policy(policy_file)
+        fields = _fields(policy, time_field, user_field, attribute_fields, time_format)
+        parts = () if policy is None else policy.attributes
         asked = _options(rotate, points, sample, seed, show_values)
-        asked = replace(asked, hierarchies=tuple(part.hierarchy for part in parts))
+        asked = replace(
+            asked,
+            hierarchies=tuple(part.hierarchy for part in parts),
+            policy=None if policy is None else policy.fingerprint,
+        )
         sources = find(released, form)
         originals = find(original, form) if original else []
         if None in [each.path for each in sources] and None in [each.path for each in originals]:
@@ -133,39 +139,42 @@ def audit(
         _tell(found, as_json=as_json, report=report, names=[each.name for each in sources])
 
 
+def _policy(file: str | None) -> Policy | None:
+    if file is None:
+        return None
+    from zveil.policy import read_policy
+
+    try:
+        return read_policy(file)
+    except OSError as error:
+        raise ValueError(f"policy: {file}: {(error.strerror or '').lower()}") from None
+
+
 def _fields(
-    policy_file: str | None,
+    policy: Policy | None,
     time: str | None,
     user: str | None,
     attributes: tuple[str, ...],
     time_format: TimeFormat | None,
-) -> tuple[Fields, tuple[Attribute, ...]]:
-    """Give the fields of the released stream, and the attributes of the policy if there is one."""
+) -> Fields:
+    """Give the fields of the released stream: as the policy names them, if there is one."""
     given = {"time": time, "user": user, "attribute": attributes}
-    if policy_file is None:
+    if policy is None:
         for name, value in given.items():
             if not value:
                 raise ValueError(f"{name}: say which field, or name a --policy that does")
-        fields = Fields(
+        return Fields(
             time=time or "", user=user or "", attributes=attributes, time_format=time_format
         )
-        return fields, ()
     for name, value in (given | {"time-format": time_format}).items():
         if value:
             raise ValueError(f"{name}: the policy file says that; leave one of the two out")
-    from zveil.policy import read_policy
-
-    try:
-        policy = read_policy(policy_file)
-    except OSError as error:
-        raise ValueError(f"policy: {policy_file}: {(error.strerror or '').lower()}") from None
-    fields = Fields(
+    return Fields(
         time=policy.time.field,
         user=policy.user.field,
         attributes=policy.names,
         time_format=policy.time.format,
     )
-    return fields, policy.attributes
 
 
 def _options(
