@@ -2,10 +2,11 @@
 
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from test_policy_file import PLAIN, WHOLE
+from test_policy_file import PLAIN, WHOLE, with_lists
 
 from zveil.policy import Attribute, Limits, Policy, Record, Time, User
 from zveil.policy.file import PolicyFileError, parse_policy
@@ -25,14 +26,15 @@ def of(attribute: Attribute = HOST, **parts: Any) -> str:
     return told(Policy(**given | parts))
 
 
-def test_every_key_that_matters_is_spoken_of() -> None:
-    whole = parse_policy(WHOLE)
+def test_every_key_that_matters_is_spoken_of(tmp_path: Path) -> None:
+    folder = with_lists(tmp_path)
+    whole = parse_policy(WHOLE, folder=folder)
     lines, spoken = WHOLE.splitlines(), []
     for number, line in enumerate(lines):
         if not re.match(r"\w+ =", line):
             continue
         try:
-            less = parse_policy("\n".join(lines[:number] + lines[number + 1 :]))
+            less = parse_policy("\n".join(lines[:number] + lines[number + 1 :]), folder=folder)
         except PolicyFileError:
             continue  # it is required
         if less.fingerprint != whole.fingerprint:

@@ -83,6 +83,7 @@ def _decision(attribute: Attribute) -> Iterator[str]:
             f"It is made of the position in {listed(attribute.fields)}, which never leave "
             "themselves."
         )
+    yield from _lists(attribute)
     if attribute.z == 1:
         yield "z is 1: every value leaves, whoever showed it. This protects nobody."
     else:
@@ -107,8 +108,21 @@ def _decision(attribute: Attribute) -> Iterator[str]:
             "was counted."
         )
     known = {"field", "z", "window", "z_max", "veiled", "noise", "noise_period", "swap"}
-    known |= {"hierarchy", "rule", "level", "fields"}
+    known |= {"hierarchy", "rule", "level", "fields", "only", "except_"}
     yield from _others(attribute, known)
+
+
+def _lists(attribute: Attribute) -> Iterator[str]:
+    if attribute.only is not None:
+        yield (
+            f"Only values in the list {quoted(attribute.only.file)}, or below a name in it, count; "
+            "all others never leave."
+        )
+    if attribute.except_ is not None:
+        yield (
+            f"Values in the list {quoted(attribute.except_.file)}, or below a name in it, do not "
+            "count and never leave."
+        )
 
 
 def _noise(attribute: Attribute) -> Iterator[str]:
@@ -212,7 +226,9 @@ def _times(time: Time) -> Iterator[str]:
             f"They leave as the beginning of their {time.round}, in UTC. Decisions go by the exact "
             "time."
         )
-    yield from _others(time, {"field", "format", "round"})
+    if time.year is not None:
+        yield f"Where times have no year, the first one is of {time.year}."
+    yield from _others(time, {"field", "format", "round", "year"})
 
 
 def _ids(user: User, rotate_ns: int | None) -> Iterator[str]:
