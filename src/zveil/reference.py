@@ -122,7 +122,7 @@ class Reference:
         lateness: float | None = None,
         rule: str = "fall-through",
         fixed_level: int | None = None,
-        more: Callable[[Hashable, float], int] = lambda _attribute, _clock: 0,
+        more: Callable[[Hashable, float], int] | None = None,
     ) -> None:
         self.z_max = z if z_max is None else z_max
         self.z = z
@@ -255,4 +255,5 @@ class Reference:
             last_seen.move_to_end(u)
             for later in [v for v, seen in last_seen.items() if seen > t]:
                 last_seen.move_to_end(later)
-        return len(last_seen) >= self._z + self.more(a, crowd.clock)  # 23
+        more = 0 if self.more is None else self.more(a, crowd.clock)
+        return len(last_seen) >= self._z + more  # 23
