@@ -202,13 +202,12 @@ def test_a_coarse_label_has_z_users_who_fell_through_to_it(tmp_path: Path, seed:
         assert len(fell) >= z
 
 
-@pytest.mark.parametrize("to", [Format.NDJSON, Format.CSV])
-@pytest.mark.parametrize("keeps_all", [False, True])
+@pytest.mark.parametrize(
+    ("to", "keeps_all"), [(Format.NDJSON, False), (Format.NDJSON, True), (Format.CSV, False)]
+)
 def test_a_veiled_value_is_nowhere_in_the_output(
     tmp_path: Path, to: Format, keeps_all: bool
 ) -> None:
-    if keeps_all and to is Format.CSV:
-        pytest.skip("its columns must be known beforehand")
     random = Random(9)
     (tmp_path / "zveil.toml").touch()
     rule = policy(
