@@ -62,7 +62,8 @@ class Definition:
             return False
         now = max(crowd.clock, t)
         users = [u for u, seen in crowd.last_seen.items() if seen >= now - self.reference.window]
-        return len(users) >= self.reference.z + self.reference.more(key, now)
+        more = 0 if self.reference.more is None else self.reference.more(key, now)
+        return len(users) >= self.reference.z + more
 
 
 def stream(random: Random, length: int, *, is_plain: bool) -> list[Seen]:
