@@ -132,7 +132,9 @@ impl Way {
         self.columns = (width, columns);
         if self.readers[0].years().is_some() {
             let (latest, before) = (body.number()? as i64, body.maybe()?);
-            if [latest, before.unwrap_or(0)].iter().any(|second| second.abs_diff(0) > FURTHEST as u64)
+            if [latest, before.unwrap_or(0)]
+                .iter()
+                .any(|second| second.abs_diff(0) > FURTHEST as u64)
             {
                 return Err(damaged());
             }
