@@ -271,9 +271,7 @@ def test_begun_anew_on_purpose(place: Place, tmp_path: Path) -> None:
     assert place.run([given]).records == 600
 
 
-def test_a_save_that_fails_is_told_once_and_tried_again(
-    place: Place, tmp_path: Path
-) -> None:
+def test_a_save_that_fails_is_told_once_and_tried_again(place: Place, tmp_path: Path) -> None:
     given = tmp_path / "in.ndjson"
     given.write_bytes(INPUTS["in.ndjson"])
     store = Store(

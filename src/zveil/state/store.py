@@ -191,7 +191,10 @@ class Store:
 
     def forget(self) -> None:
         """Delete the state that is there; the key stays."""
-        self.path.unlink(missing_ok=True)
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StateError(f"{self.path}: {(error.strerror or '').lower()}") from None
 
     @property
     def left(self) -> float:
