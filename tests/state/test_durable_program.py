@@ -259,7 +259,7 @@ def test_a_last_save_that_fails_is_exit_code_1(tmp_path: Path) -> None:
     assert b"Error: the state could not be saved at the end" in err
 
 
-def test_most_values(tmp_path: Path) -> None:
+def test_most_values() -> None:
     data = b"".join(line(T + n, f"u{n % 3}", f"host-{n // 9}") for n in range(90))
     done = run("--max-attributes", "4", "--json", stdin=data)
     assert json.loads(done.stderr)["outcomes"][0]["refused"] == 54
