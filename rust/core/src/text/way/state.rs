@@ -96,7 +96,8 @@ impl Way {
         self.past_header = body.truth()?;
         self.header_written = body.truth()?;
         self.skipping = body.truth()?;
-        self.stopped = body.truth()?;
+        // Where bad lines are skipped now, it goes on behind the one that had ended it.
+        self.stopped = body.truth()? && self.plan.stop_at_problem;
         self.came = body.number()?;
         self.line = body.number()?;
         self.carry.clear();
