@@ -28,9 +28,10 @@ def test_an_endless_tail_of_once_seen_attributes_stays_flat() -> None:
     for lap in range(12):
         assert not tested.observe_many(*tail(5, lap * 5 * WINDOW)).any()
         sizes.append((tested.stats().attributes, tested.stats().bytes))
-    attributes, held = zip(*sizes[1:], strict=True)
     # window + lateness is two windows; an epoch and a lap of the hand come on top.
-    assert max(attributes) < 6 * WINDOW
+    assert max(attributes for attributes, _ in sizes) < 6 * WINDOW
+    # Now and then the tail needs the next size of the table: three laps to find it.
+    held = [size for _, size in sizes[3:]]
     assert max(held) == min(held)
 
 

@@ -222,10 +222,10 @@ def disturbed(said: Setting, files: Sequence[bytes], random: Random, most: int) 
         is_saved, crashes = False, 0
         while True:
             fate = random.random()
-            if fate < 0.15:
+            if fate < 0.08:
                 run.save({"file": number, "written": len(out)})
                 is_saved = True
-            elif fate < 0.3 and is_saved and crashes < 6:
+            elif fate < 0.16 and is_saved and crashes < 6:
                 crashes += 1
                 del run  # and with it the lock on the chain
                 run, note = restored(said, folder)
@@ -289,7 +289,7 @@ def csv(random: Random, count: int) -> bytes:
     return random.choice([b"", b"\xef\xbb\xbf"]) + "\n".join(lines).encode() + b"\n"
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32).map(Random), st.integers(1, 120), st.sampled_from(["ndjson", "csv"]))
 def test_text_goes_on_as_if_nothing_had_been(random: Random, length: int, source: str) -> None:
     many = random.choice([1, 2])
@@ -321,7 +321,7 @@ def test_text_goes_on_as_if_nothing_had_been(random: Random, length: int, source
     assert disturbed(said, files, Random(seed), 2_000) == undisturbed(said, files, random, 5_000)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32).map(Random), st.integers(1, 60), st.booleans())
 def test_logs_go_on_as_if_nothing_had_been(random: Random, length: int, is_zeek: bool) -> None:
     if is_zeek:
