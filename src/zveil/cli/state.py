@@ -38,7 +38,8 @@ def state() -> None:
 def show(folder: str, key_file: str | None, as_json: bool) -> None:
     """Show what the state in DIR holds: its age, where input and output stand, how much was seen.
 
-    There is no user and no value in it, not even for whoever has its key: only keyed hashes.
+    No user is in it, and no value that was veiled: only keyed hashes. Nor are values shown that
+    have left.
 
     \b
     Exit codes:
