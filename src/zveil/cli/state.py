@@ -38,7 +38,8 @@ def state() -> None:
 def show(folder: str, key_file: str | None, as_json: bool) -> None:
     """Show what the state in DIR holds: its age, where input and output stand, how much was seen.
 
-    There is no user and no value in it, not even for whoever has its key: only keyed hashes.
+    No user is in it, and no value that was veiled: only keyed hashes. Nor are values shown that
+    have left.
 
     \b
     Exit codes:
@@ -179,7 +180,13 @@ def _shown(told: Mapping[str, Any]) -> str:
 
 
 def _place(name: str | None, done: int | None, otherwise: str) -> str:
-    return otherwise if name is None else f"{name}, done up to {done:,}"
+    return otherwise if name is None else f"{_near(name)}, done up to {done:,}"
+
+
+def _near(name: str) -> str:
+    """Give a path as it is seen from here, if it is below."""
+    near = os.path.relpath(name)
+    return name if near.startswith(os.pardir) else near
 
 
 def _moment(seconds: float) -> str:
