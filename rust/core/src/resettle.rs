@@ -38,8 +38,7 @@ impl Gate {
             let rule = format!("expected at most {}, as it was", before.lateness);
             return Err(Error::Setting { parameter: "lateness", rule, got: lateness.to_string() });
         }
-        let settings =
-            Settings { z, lateness, max_future, memory_limit, noise, ..before.clone() };
+        let settings = Settings { z, lateness, max_future, memory_limit, noise, ..before.clone() };
         settings.check()?;
         let is_drawn_anew = noise != before.noise;
         let is_other = is_drawn_anew || z != before.z;
@@ -69,10 +68,11 @@ impl Gate {
     }
 
     pub fn brief(&self) -> Brief {
-        let (attributes, bytes) = self.shards.iter().map(crate::shard::Shard::brief).fold(
-            (0, 0),
-            |(attributes, bytes), (more, used)| (attributes + more, bytes + used),
-        );
+        let (attributes, bytes) = self
+            .shards
+            .iter()
+            .map(crate::shard::Shard::brief)
+            .fold((0, 0), |(attributes, bytes), (more, used)| (attributes + more, bytes + used));
         Brief {
             observed: self.observed,
             released: self.released,
