@@ -107,6 +107,9 @@ impl Keyring {
     }
 }
 
+/// Users whose pseudonyms are made in one go.
+const SOME: usize = 1024;
+
 /// Keys found for the records of a batch.
 #[pyclass(frozen, module = "zveil._native")]
 pub(crate) struct Names(Named);
@@ -135,13 +138,20 @@ impl Names {
             if rows.len() != users.len() {
                 return Err(PyValueError::new_err("users: expected one for each that leaves"));
             }
-            let users = rows.iter().enumerate().map(|(at, row)| (*row, users.value(at)));
-            let (mut found, mut made) = (Vec::new(), TextColumn::default());
-            self.0.pseudonyms(users, &mut found);
-            for one in found {
-                one.iter().for_each(|name| name.put(&mut made.bytes));
-                made.ends.push(made.bytes.len() as u64);
-                made.is_null.push(one.is_none());
+            let users_at = |at| users.value(at);
+            let mut found = Vec::new();
+            let mut made = TextColumn::default();
+            // Some at a time: what is made of all of them on the way would be larger than they are.
+            for (part, rows) in rows.chunks(SOME).enumerate() {
+                let first = part * SOME;
+                let users = rows.iter().enumerate();
+                let users = users.map(|(at, row)| (*row, users_at(first + at)));
+                self.0.pseudonyms(users, &mut found);
+                for one in &found {
+                    one.iter().for_each(|name| name.put(&mut made.bytes));
+                    made.ends.push(made.bytes.len() as u64);
+                    made.is_null.push(one.is_none());
+                }
             }
             Ok(made)
         })?;

@@ -217,6 +217,12 @@ impl TextWay {
     }
 
     #[getter]
+    fn is_clean(&self) -> PyResult<bool> {
+        let way = self.lock()?;
+        Ok(way.tally.records > 0 && way.tally.bad.iter().all(|count| *count == 0))
+    }
+
+    #[getter]
     fn stopped(&self) -> PyResult<bool> {
         Ok(self.lock()?.stopped)
     }
@@ -289,7 +295,8 @@ fn now() -> i64 {
 /// The ends begin with a zero, as Arrow has it.
 pub(crate) fn buffers<'py>(py: Python<'py>, column: &TextColumn) -> Buffers<'py> {
     let mut bits = vec![0_u8; column.ends.len().div_ceil(8)];
-    let mut ends = vec![0_u8; 8];
+    let mut ends = Vec::with_capacity(8 * (column.ends.len() + 1));
+    ends.extend_from_slice(&[0; 8]);
     for (place, (end, is_null)) in column.ends.iter().zip(&column.is_null).enumerate() {
         ends.extend_from_slice(&end.to_le_bytes());
         bits[place / 8] |= u8::from(!is_null) << (place % 8);

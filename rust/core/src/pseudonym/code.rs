@@ -46,6 +46,7 @@ impl Coder {
         }
     }
 
+    #[inline(always)]
     fn last_block(&self, user: Value<'_>) -> Option<u128> {
         let mut digits = [0_u8; 24];
         let text = match user.as_user()? {
@@ -59,6 +60,7 @@ impl Coder {
 
     /// CMAC as in RFC 4493, up to what is encrypted last. (The crate for it gives the same and takes
     /// five times as long on an id, most of it for copying a state.)
+    #[inline(always)]
     fn before_last(&self, text: &[u8]) -> u128 {
         let (blocks, rest) = text.as_chunks::<16>();
         let (blocks, last) = match blocks.split_last() {
@@ -74,13 +76,22 @@ impl Coder {
     }
 }
 
-/// Fewer than sixteen bytes as a block: a one bit and zeros behind them.
+/// Fewer than sixteen bytes as a block: a one bit and zeros behind them. Two pieces that overlap make
+/// up most of them, where a byte at a time took as long as encrypting.
+#[inline(always)]
 fn filled(rest: &[u8]) -> u128 {
-    let bytes = rest.iter().fold(1_u128, |block, byte| block << 8 | u128::from(*byte));
-    // The leading one marked where the bytes begin; it is shifted out as they move to the front.
-    let behind = 8 * (16 - rest.len() as u32);
-    let front = if rest.is_empty() { 0 } else { bytes << behind };
-    front | 1 << (behind - 1)
+    let behind = 8 * 16_usize.saturating_sub(rest.len()) as u32;
+    let bytes = if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
+        u128::from(u64::from_be_bytes(*first)) << 64
+            | u128::from(u64::from_be_bytes(*last)).wrapping_shl(behind)
+    } else if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
+        u128::from(u32::from_be_bytes(*first)) << 96
+            | u128::from(u32::from_be_bytes(*last)).wrapping_shl(behind)
+    } else {
+        let few = rest.iter().fold(0_u128, |block, byte| block << 8 | u128::from(*byte));
+        few.checked_shl(behind).unwrap_or(0)
+    };
+    bytes | 1 << (behind - 1)
 }
 
 pub(super) fn encrypt(cipher: &Aes128, block: u128) -> u128 {

@@ -38,12 +38,17 @@ impl Maker {
         out: &mut Vec<Option<Pseudonym>>,
     ) {
         let Some(addresses) = &self.addresses else {
-            let spelling = match self.format {
-                PseudonymFormat::Hex => Pseudonym::Hex,
-                PseudonymFormat::Uuid => Pseudonym::Uuid,
-                PseudonymFormat::Base32 | PseudonymFormat::CryptoPan => Pseudonym::Base32,
+            return match self.format {
+                PseudonymFormat::Base32 | PseudonymFormat::CryptoPan => {
+                    self.coder.of_all(users, |code| out.push(code.map(Pseudonym::Base32)));
+                }
+                PseudonymFormat::Hex => {
+                    self.coder.of_all(users, |code| out.push(code.map(Pseudonym::Hex)));
+                }
+                PseudonymFormat::Uuid => {
+                    self.coder.of_all(users, |code| out.push(code.map(Pseudonym::Uuid)));
+                }
             };
-            return self.coder.of_all(users, |code| out.push(code.map(spelling)));
         };
         for user in users {
             let found = match user {

@@ -36,6 +36,12 @@ impl Block {
         search(line, at, |block| lanes::field_stops(block, delimiter))
     }
 
+    /// The same in a block that is whole.
+    #[inline(always)]
+    pub(super) fn field_ends(self, delimiter: u8) -> u32 {
+        lanes::field_stops(self.0, delimiter)
+    }
+
     /// What may end a quoted CSV field: quote, NUL, end.
     #[inline(always)]
     pub(super) fn quote_stops(line: &[u8], at: usize) -> u32 {

@@ -73,6 +73,74 @@ impl CsvScanner {
         }
     }
 
+    /// Scans records from the beginning of a text on, as long as none of their fields is quoted and
+    /// each has as many as there are `places`: those of its fields among the cells, past all of them
+    /// for one that is not wanted. `ends` gets where the line break of each begins or, of two bytes, its
+    /// second. The first record that is not so is left to [`scan`](Self::scan).
+    ///
+    /// `cells` have room for the fields of as many records as are wanted, `width` for each, all absent.
+    #[inline(never)]
+    pub(crate) fn skim(
+        &self,
+        text: &[u8],
+        longest: usize,
+        places: &[usize],
+        width: usize,
+        cells: &mut [Cell],
+        ends: &mut Vec<u32>,
+    ) {
+        let mut at = 0;
+        for cells in cells.chunks_exact_mut(width) {
+            let found = self.skim_record(&text[at..], places, cells);
+            let Some(end) = found.filter(|end| *end <= longest) else {
+                return cells.fill(Cell::default());
+            };
+            at += end;
+            ends.push(at as u32);
+            at += 1;
+        }
+    }
+
+    /// Where the line feed of one such record is.
+    #[inline(always)]
+    fn skim_record(&self, text: &[u8], places: &[usize], cells: &mut [Cell]) -> Option<usize> {
+        let (last, others) = places.split_last()?;
+        let mut others = others.iter();
+        let (mut start, mut from) = (0, 0);
+        // A line without anything in it is no record, and a quote may begin a field.
+        if matches!(text.first()?, b'"' | b'\r' | b'\n') {
+            return None;
+        }
+        loop {
+            let block: &[u8; Block::LEN] = text.get(from..)?.first_chunk()?;
+            let mut stops = Block(u128::from_le_bytes(*block)).field_ends(self.delimiter);
+            while stops != 0 {
+                let end = from + stops.trailing_zeros() as usize;
+                stops &= stops - 1;
+                match *text.get(end)? {
+                    byte if byte == self.delimiter => {
+                        if let Some(cell) = cells.get_mut(*others.next()?) {
+                            *cell = plain(start, end);
+                        }
+                        start = end + 1;
+                        if *text.get(start)? == b'"' {
+                            return None;
+                        }
+                    }
+                    b'\n' if others.as_slice().is_empty() => {
+                        let has_return = end > start && text[end - 1] == b'\r';
+                        if let Some(cell) = cells.get_mut(*last) {
+                            *cell = plain(start, end - usize::from(has_return));
+                        }
+                        return Some(end);
+                    }
+                    _ => return None,
+                }
+            }
+            from += Block::LEN;
+        }
+    }
+
     /// The record's length, and that of its line break.
     #[inline(always)]
     fn record(&self, data: &[u8], fields: &mut Vec<Cell>) -> Result<(usize, usize), Short> {

@@ -27,6 +27,9 @@ mod take;
 mod time;
 mod way;
 
+#[cfg(test)]
+mod tests;
+
 pub use cell::{Cell, Kind};
 pub use csv::{CsvScanner, CsvStep, quote_csv, unquote_csv};
 pub use json::{JsonScanner, quote_json, unescape_json};

@@ -1,7 +1,7 @@
 //! Rows that were read, and what the gates answer about them.
 
 use super::plan::Plan;
-use super::rows::{Field, Rows, Spot};
+use super::rows::{Field, Rows, Spot, SpotKind, Texts};
 use super::swaps::Swaps;
 use super::way::Tally;
 use crate::batch::VEILED;
@@ -17,9 +17,12 @@ pub(super) struct Question<'a> {
     pub(super) rows: &'a [Rows],
 }
 
+/// One field of all rows.
+type Answerable<'a> = Box<dyn Column + 'a>;
+
 /// What is asked about one attribute.
 enum Asked<'a> {
-    Value(&'a Field<'a>),
+    Value(&'a dyn Column),
     /// Coarsest first.
     Levels(Vec<&'a dyn Column>),
 }
@@ -82,7 +85,7 @@ impl<'a> Question<'a> {
                     let of_levels = asked.columns();
                     let is_plain = matches!(asked, Asked::Value(_));
                     let observations =
-                        Observations { times, users: &users, levels: &of_levels, is_plain };
+                        Observations { times, users: &*users, levels: &of_levels, is_plain };
                     swaps.observe_many(number, gate, observations, decisions)?;
                     if !is_plain {
                         count_levels(decisions, of_levels.len(), levels);
@@ -90,26 +93,31 @@ impl<'a> Question<'a> {
                     continue;
                 }
                 match asked {
-                    Asked::Value(values) => gate.observe_many(times, &users, *values, decisions)?,
+                    Asked::Value(values) => {
+                        gate.observe_many(times, &*users, *values, decisions)?
+                    }
                     Asked::Levels(columns) => {
-                        gate.observe_levels_many(times, &users, columns, decisions)?;
+                        gate.observe_levels_many(times, &*users, columns, decisions)?;
                         count_levels(decisions, columns.len(), levels);
                     }
                 }
             }
-            let any = |row: &usize| decisions.iter().any(|column| column[*row] != VEILED);
-            *leaving += (0..count).filter(any).count() as u64;
+            *leaving += leaving_rows(decisions, count);
         }
         Ok(())
     }
 
-    fn asked(&self, attributes: &'a [Field<'a>], coarser: &'a [Field<'a>]) -> Vec<Asked<'a>> {
+    fn asked<'b>(
+        &self,
+        attributes: &'b [Answerable<'b>],
+        coarser: &'b [Answerable<'b>],
+    ) -> Vec<Asked<'b>> {
         let mut coarser = coarser.iter();
-        let one = |(ladder, finest)| match ladder {
-            None => Asked::Value(finest),
+        let one = |(ladder, finest): (_, &'b Answerable<'b>)| match ladder {
+            None => Asked::Value(&**finest),
             Some(above) => {
-                let mut columns: Vec<&dyn Column> = vec![finest];
-                columns.extend(coarser.by_ref().take(above).map(|one| -> &dyn Column { one }));
+                let mut columns: Vec<&dyn Column> = vec![&**finest];
+                columns.extend(coarser.by_ref().take(above).map(|one| -> &dyn Column { &**one }));
                 columns.reverse();
                 Asked::Levels(columns)
             }
@@ -117,7 +125,15 @@ impl<'a> Question<'a> {
         self.plan.coarser_of_each().zip(attributes).map(one).collect()
     }
 
-    fn field(&self, count: usize, spots: impl Fn(&'a Rows) -> &'a Vec<Spot>) -> Field<'a> {
+    fn field(&self, count: usize, spots: impl Fn(&'a Rows) -> &'a Vec<Spot>) -> Answerable<'a> {
+        if let [rows] = self.rows {
+            let spots = &spots(rows)[..];
+            // No branch for each, which would be more work than this saves.
+            let all = spots.iter().fold(true, |all, spot| all & (spot.kind() == SpotKind::Text));
+            if all {
+                return Box::new(Texts { block: self.block, spots });
+            }
+        }
         let mut first = 0;
         let parts: Vec<_> = self
             .rows
@@ -129,7 +145,21 @@ impl<'a> Question<'a> {
             })
             .collect();
         let may_miss = parts.iter().any(|(_, spots, _)| spots.iter().any(Spot::may_miss));
-        Field { block: self.block, parts, rows: count, may_miss }
+        Box::new(Field { block: self.block, parts, rows: count, may_miss })
+    }
+}
+
+/// How many rows have something released.
+fn leaving_rows(decisions: &[Vec<i8>], count: usize) -> u64 {
+    match decisions {
+        // Counted without a branch for each, which could not be predicted.
+        [column] => {
+            column.iter().fold(0, |sum: u64, one| sum.wrapping_add(u64::from(*one != VEILED)))
+        }
+        several => {
+            let any = |row: &usize| several.iter().any(|column| column[*row] != VEILED);
+            (0..count).filter(any).count() as u64
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Lines become rows: each is scanned, its fields are taken, and what is wrong is noted.
 
+mod skim;
+
 use super::cell::Cell;
 use super::csv::{CsvScanner, CsvStep};
 use super::json::JsonScanner;
@@ -9,6 +11,7 @@ use super::problem::Problem;
 use super::rows::{Rows, SpotKind};
 use super::take::{Taken, Taking};
 use super::time::TimeFormat;
+use skim::Skim;
 use std::sync::Arc;
 
 /// A line that is not good, and never leaves.
@@ -27,6 +30,7 @@ pub(crate) const MOST_TROUBLES: usize = 1000;
 /// Reads lines of one format. It keeps nothing of them but what the plan had left open.
 pub(crate) struct Reader {
     scan: Scan,
+    skim: Skim,
     taken: Taken,
     max_line: usize,
     stop_at_problem: bool,
@@ -135,6 +139,7 @@ impl Reader {
         };
         Self {
             scan,
+            skim: Skim::default(),
             taken,
             max_line: plan.max_line,
             stop_at_problem: plan.stop_at_problem,
@@ -214,6 +219,13 @@ impl Reader {
             if rows.len() >= part.most_rows {
                 return (at, Until::Enough);
             }
+            if part.utf8 && self.skim.is_due() {
+                let skimmed = self.skim_lines(block, at, part, rows);
+                if skimmed > at {
+                    at = skimmed;
+                    continue;
+                }
+            }
             let text = &block[at..part.end];
             let (line, next) = match memchr::memchr(b'\n', text) {
                 Some(end) => (&text[..end], at + end + 1),
@@ -237,7 +249,7 @@ impl Reader {
     }
 
     /// A line with nothing in it is no record and nothing bad.
-    #[inline(always)]
+    #[inline(never)]
     fn read_line(
         &mut self,
         line: &[u8],
@@ -304,6 +316,13 @@ impl Reader {
             if rows.len() >= part.most_rows {
                 return (at, Until::Enough);
             }
+            if part.utf8 && self.skim.is_due() {
+                let skimmed = self.skim_lines(block, at, part, rows);
+                if skimmed > at {
+                    at = skimmed;
+                    continue;
+                }
+            }
             let text = &block[at..part.end];
             let (end, outcome) = self.read_record(text, at, block, part, rows);
             let Some(end) = end else { break };
@@ -327,7 +346,7 @@ impl Reader {
         (at, Until::End)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn read_record(
         &mut self,
         text: &[u8],

@@ -1,5 +1,7 @@
 //! Records that leave, written: released values as they came, veiled ones as null or as a text.
 
+mod plain;
+
 use super::cell::{Cell, Kind};
 use super::csv::quote_csv;
 use super::json::quote_json;
@@ -12,6 +14,7 @@ use super::stamp::{self, Step};
 use super::time::TimeFormat;
 use crate::batch::VEILED;
 use crate::pseudonym::{Named, Pseudonym};
+use plain::{Leaving, Plain};
 use std::io::Write;
 
 /// Writes records of one stream.
@@ -34,6 +37,8 @@ pub(crate) struct Renderer {
     veils: Vec<Veil>,
     /// None: times leave as they came.
     step: Option<Step>,
+    /// Every value leaves as it came, veiled or as a pseudonym.
+    plain: Option<Plain>,
 }
 
 /// What stands for a veiled value.
@@ -113,9 +118,16 @@ impl Renderer {
                 .map(|text| Veil::new(text, plan.output))
                 .collect(),
             step: plan.leaving_step(),
+            plain: Plain::new(plan),
         };
         renderer.set_fields(&plan.fields, plan.read_in_json().len());
         renderer
+    }
+
+    /// The same, that writes everything in the general way.
+    #[cfg(test)]
+    pub(crate) fn general(&self) -> Self {
+        Self { plain: None, ..self.clone() }
     }
 
     /// The names of the fields that leave, and how many cells a record has.
@@ -125,6 +137,9 @@ impl Renderer {
             _ => names.iter().map(|name| vec![name.clone()]).collect(),
         };
         self.template = Template::new(&paths);
+        if let Some(plain) = &mut self.plain {
+            plain.set_fields(names.len(), &self.template);
+        }
         self.fields = names.len();
         self.cells = cells;
     }
@@ -148,6 +163,26 @@ impl Renderer {
             || decisions.iter().any(|column| column[row] != VEILED)
     }
 
+    /// The rows that leave, of so many whose decisions begin at `first`.
+    fn leaving(&self, decisions: &[Vec<i8>], first: usize, rows: usize) -> Vec<u32> {
+        let mut leaving = vec![0; rows];
+        let mut count = 0_usize;
+        if let ([column], Empty::Drop) = (decisions, self.empty) {
+            // No branch on the answer: it could not be predicted.
+            for (row, decision) in column[first..first + rows].iter().enumerate() {
+                leaving[count] = row as u32;
+                count = count.wrapping_add(usize::from(*decision != VEILED));
+            }
+        } else {
+            for row in (0..rows).filter(|row| self.leaves(decisions, first + row)) {
+                leaving[count] = row as u32;
+                count += 1;
+            }
+        }
+        leaving.truncate(count);
+        leaving
+    }
+
     /// Writes the rows that leave. `decisions` are by attribute, and those of this part begin at
     /// `first`; the time format is that of the rows. Users leave under the keys that were found for
     /// them, or as they are.
@@ -164,16 +199,25 @@ impl Renderer {
             written.columns.resize_with(self.fields, TextColumn::default);
         }
         let is_released = |row: usize, column: &Vec<i8>| column[first + row] != VEILED;
-        let leaving: Vec<usize> =
-            (0..rows.len()).filter(|row| self.leaves(decisions, first + row)).collect();
+        let leaving = self.leaving(decisions, first, rows.len());
         written.records += leaving.len() as u64;
         let mut made = Vec::new();
         if let Some(named) = named {
-            let user = |row: &usize| (*row, value(rows.users[*row], block, &rows.decoded));
+            let user = |row: &u32| {
+                let row = *row as usize;
+                (row, value(rows.users[row], block, &rows.decoded))
+            };
             named.pseudonyms(leaving.iter().map(user), &mut made);
+        }
+        if let Some(plain) = &self.plain {
+            let (leaving, made) = (&leaving[..], named.map(|_| &made[..]));
+            let decisions = (decisions, first);
+            let leaving = Leaving { block, rows, leaving, decisions, made };
+            return plain.render(self, &leaving, &mut written.text);
         }
         let mut scratch = Vec::new();
         for (place, row) in leaving.into_iter().enumerate() {
+            let row = row as usize;
             let start = rows.starts[row];
             let cells = &rows.cells_of(row, self.cells)[..self.fields];
             let pseudonym = made.get(place).copied();
@@ -242,7 +286,7 @@ impl Record<'_> {
                     None => out.extend_from_slice(b"null"),
                 }
             } else if let Some(spot) = self.respelled(*field) {
-                self.write_spot(spot, true, out);
+                write_spot(spot, self.rows, true, out);
             } else {
                 self.json_value(&cells[*field], *field == TIME, out);
             }
@@ -327,7 +371,7 @@ impl Record<'_> {
             } else if let Some(spot) = self.respelled(field) {
                 self.scratch.clear();
                 let mut text = std::mem::take(self.scratch);
-                self.write_spot(spot, false, &mut text);
+                write_spot(spot, self.rows, false, &mut text);
                 quote_csv(&text, delimiter, out);
                 *self.scratch = text;
             } else if let Some(text) = self.text(cell) {
@@ -362,7 +406,7 @@ impl Record<'_> {
                 column.bytes.extend_from_slice(&time.unwrap_or(i64::MIN).to_le_bytes());
                 time.is_some()
             } else if let Some(spot) = self.respelled(field) {
-                self.write_spot(spot, false, &mut column.bytes);
+                write_spot(spot, self.rows, false, &mut column.bytes);
                 spot.kind() != SpotKind::Missing
             } else if let Some(text) = self.text(cell) {
                 column.bytes.extend_from_slice(text);
@@ -406,24 +450,7 @@ impl Record<'_> {
             return None;
         }
         let spot = *self.rows.attributes.get(field.checked_sub(ATTRIBUTES)?)?.get(self.row)?;
-        let differs = matches!(spot.kind(), SpotKind::Decoded | SpotKind::Float) || spot.is_zero();
-        differs.then_some(spot)
-    }
-
-    fn write_spot(&self, spot: Spot, quoted: bool, out: &mut Vec<u8>) {
-        match spot.kind() {
-            SpotKind::SwappedWord => out.extend_from_slice(spot.of(&self.rows.decoded)),
-            SpotKind::Decoded | SpotKind::SwappedText => {
-                let text = spot.of(&self.rows.decoded);
-                if quoted { quote_json(text, out) } else { out.extend_from_slice(text) }
-            }
-            // As Python prints it, near enough: the fewest digits, and never those of an integer.
-            // Writing to memory does not fail.
-            SpotKind::Missing if quoted => out.extend_from_slice(b"null"),
-            SpotKind::Missing => {}
-            SpotKind::Float => _ = write!(out, "{:?}", spot.float()),
-            _ => out.push(b'0'),
-        }
+        spot.has_spellings().then_some(spot)
     }
 
     /// Some readers take a CR for the end of a line, all of them one before a line feed.
@@ -445,6 +472,23 @@ impl Record<'_> {
             }
             _ => Some(raw),
         }
+    }
+}
+
+/// Writes a value in the one way it leaves.
+fn write_spot(spot: Spot, rows: &Rows, quoted: bool, out: &mut Vec<u8>) {
+    match spot.kind() {
+        SpotKind::SwappedWord => out.extend_from_slice(spot.of(&rows.decoded)),
+        SpotKind::Decoded | SpotKind::SwappedText => {
+            let text = spot.of(&rows.decoded);
+            if quoted { quote_json(text, out) } else { out.extend_from_slice(text) }
+        }
+        // As Python prints it, near enough: the fewest digits, and never those of an integer.
+        // Writing to memory does not fail.
+        SpotKind::Missing if quoted => out.extend_from_slice(b"null"),
+        SpotKind::Missing => {}
+        SpotKind::Float => _ = write!(out, "{:?}", spot.float()),
+        _ => out.push(b'0'),
     }
 }
 

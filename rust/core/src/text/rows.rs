@@ -83,6 +83,12 @@ impl Spot {
         matches!(self.kind, SpotKind::SwappedText | SpotKind::SwappedWord)
     }
 
+    /// Whether JSON can spell the value in several ways.
+    #[inline(always)]
+    pub(crate) fn has_spellings(self) -> bool {
+        matches!(self.kind, SpotKind::Decoded | SpotKind::Float) || self.is_zero()
+    }
+
     /// Whether it may be that there is no value, or none that could be a user's.
     pub(crate) fn may_miss(&self) -> bool {
         matches!(
@@ -113,6 +119,8 @@ pub(crate) struct Rows {
     pub(crate) decoded: Vec<u8>,
     /// Scratch for a value that is decoded and needed no longer.
     pub(crate) scratch: Vec<u8>,
+    /// Scratch for where lines end.
+    pub(crate) ends: Vec<u32>,
     /// Scratch for where the labels of a value are.
     pub(crate) places: Vec<Place>,
 }
@@ -261,6 +269,28 @@ impl Column for Field<'_> {
 
     fn may_miss(&self) -> bool {
         self.may_miss
+    }
+}
+
+/// A field that is plain text in all rows of a block, as the gate takes it: nothing is asked about any
+/// of them.
+pub(crate) struct Texts<'a> {
+    pub(crate) block: &'a [u8],
+    pub(crate) spots: &'a [Spot],
+}
+
+impl Column for Texts<'_> {
+    fn len(&self) -> usize {
+        self.spots.len()
+    }
+
+    #[inline(always)]
+    fn value(&self, row: usize) -> Option<Value<'_>> {
+        Some(Value::Text(self.spots.get(row)?.of(self.block)))
+    }
+
+    fn may_miss(&self) -> bool {
+        false
     }
 }
 

@@ -214,7 +214,8 @@ impl<const JSON: bool> Taking<'_, JSON> {
 }
 
 /// No truth value is anybody's id, and no number with a fraction.
-fn is_user(user: Spot) -> bool {
+#[inline(always)]
+pub(super) fn is_user(user: Spot) -> bool {
     match user.kind() {
         SpotKind::Bool | SpotKind::Unfit => false,
         SpotKind::Float => user.float().fract() == 0.0,

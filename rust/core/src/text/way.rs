@@ -224,22 +224,42 @@ impl Way {
         }
         self.came += data.len() as u64;
         let data = self.skip(data);
-        let nothing_whole = memchr::memchr(b'\n', data).is_none() && !last;
+        let first_end = memchr::memchr(b'\n', data);
+        let nothing_whole = first_end.is_none() && !last;
         if nothing_whole && self.carry.len() + data.len() <= self.plan.max_line {
             self.carry.extend_from_slice(data);
             return Ok(written);
         }
         let mut held = std::mem::take(&mut self.carry);
-        let outcome = if held.is_empty() {
-            self.run(gates, beside.again(), data, last, &mut written)
-                .map(|at| self.carry.extend_from_slice(&data[at..]))
-        } else {
-            held.extend_from_slice(data);
-            self.run(gates, beside.again(), &held, last, &mut written).map(|at| {
+        let mut data = data;
+        let mut outcome = Ok(());
+        if let Some(end) = first_end
+            && !held.is_empty()
+            && self.may_cut()
+        {
+            // Only the line that was begun is put together; what follows is read where it is.
+            let (rest_of_line, behind) = data.split_at(end + 1);
+            held.extend_from_slice(rest_of_line);
+            let run = self.run(gates, beside.again(), &held, false, &mut written);
+            outcome = run.map(|at| drop(held.drain(..at)));
+            data = behind;
+        }
+        let outcome = outcome.and_then(|()| {
+            if self.stopped {
+                held.extend_from_slice(data);
+                self.carry = held;
+            } else if held.is_empty() {
+                let at = self.run(gates, beside.again(), data, last, &mut written)?;
+                self.carry = held;
+                self.carry.extend_from_slice(&data[at..]);
+            } else {
+                held.extend_from_slice(data);
+                let at = self.run(gates, beside.again(), &held, last, &mut written)?;
                 held.drain(..at);
                 self.carry = held;
-            })
-        };
+            }
+            Ok(())
+        });
         self.named.iter_mut().for_each(Named::clear);
         outcome?;
         if let Some(keyring) = beside.keyring {
@@ -271,6 +291,11 @@ impl Way {
                 self.spare.push(part.text);
             }
         }
+    }
+
+    /// Whether every line is a record, or none, and can be read without those behind it.
+    fn may_cut(&self) -> bool {
+        self.plan.input == TextFormat::Ndjson && self.time_format().is_some()
     }
 
     fn trouble(&mut self, trouble: Trouble) {

@@ -40,6 +40,13 @@ const MOST_STRANGERS: u32 = 4096;
 
 const NONE: u32 = u32::MAX;
 
+/// What is looked at of a line in one go: a link of two blocks, and a value of three.
+const WINDOW: usize = 96;
+const LONGEST_SKIMMED: usize = 32;
+/// The end of an object and its line.
+const LF: u32 = u32::from_le_bytes(*b"}\n\0\0");
+const CR_LF: u32 = u32::from_le_bytes(*b"}\r\n\0");
+
 pub(super) struct Node {
     /// The first bytes of the link, and which of them count.
     head: u128,
@@ -152,6 +159,54 @@ impl Layout {
         (at, from)
     }
 
+    /// Goes along the known links of a whole line, of the outermost object, at the beginning of a text;
+    /// gives where it ends, at its line break. As in [`glide`](Self::glide), all that is not as usual
+    /// is left to others: then it gives nothing.
+    ///
+    /// No link and no plain value holds a line break, so that it never goes on into the next line.
+    #[inline(always)]
+    pub(super) fn skim(&self, text: &[u8], cells: &mut [Cell]) -> Option<usize> {
+        let mut at = 0;
+        let mut above = self.nodes.first()?;
+        loop {
+            // Of a fixed length, so that hardly any place in it need be checked.
+            let window: &[u8; WINDOW] = text.get(at..)?.first_chunk()?;
+            let head = u128::from_le_bytes(*window.first_chunk()?);
+            let mut number = above.below;
+            let node = loop {
+                let Some(node) = self.nodes.get(number as usize) else {
+                    // No known link: if it is a line that ends here, it has one member at least.
+                    return match head as u32 & 0xFF_FFFF {
+                        end if end & 0xFFFF == LF && at > 0 => Some(at + 1),
+                        CR_LF if at > 0 => Some(at + 2),
+                        _ => None,
+                    };
+                };
+                if (head ^ node.head) & node.mask == 0
+                    && (node.len as usize <= Block::LEN || node.ends_in(window))
+                {
+                    break node;
+                }
+                number = node.beside;
+            };
+            let start = node.len as usize;
+            if start > LONGEST_SKIMMED {
+                return None;
+            }
+            let (end, kind) = match plain_value(window, start) {
+                Some(found) => found,
+                None => long_value(text, at, start)?,
+            };
+            if let Role::Cell(cell) = node.role
+                && let Some(cell) = cells.get_mut(cell as usize)
+            {
+                *cell = Cell::new(at + start, at + end, kind);
+            }
+            at += end;
+            above = node;
+        }
+    }
+
     /// For a link longer than a block.
     #[inline(never)]
     fn ends_alike(&self, node: &Node, line: &[u8], at: usize) -> bool {
@@ -224,7 +279,21 @@ impl Layout {
     }
 }
 
+/// A value that may be longer than a window that begins at `at`; where it ends, counted from there.
+#[cold]
+fn long_value(text: &[u8], at: usize, start: usize) -> Option<(usize, Kind)> {
+    let (end, kind) = plain_value(text, at + start)?;
+    Some((end - at, kind))
+}
+
 impl Node {
+    /// Whether a link that is longer than a block ends as the text does: none that is longer than two.
+    #[inline(always)]
+    fn ends_in(&self, window: &[u8; WINDOW]) -> bool {
+        let from = (self.len as usize).wrapping_sub(Block::LEN);
+        from <= Block::LEN && Block::at(window, from).0 == self.tail
+    }
+
     /// A node for itself, with the link that lies at `start` of the text.
     fn new(link: &[u8], start: u32, role: Role) -> Self {
         let past = Block::LEN.saturating_sub(link.len()) as u32;

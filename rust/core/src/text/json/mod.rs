@@ -74,6 +74,34 @@ impl JsonScanner {
         self.line(line, cells).map_err(|failure| self.refuse(line, cells, failure))
     }
 
+    /// Scans lines from the beginning of a text on, as long as each is built like one before it and of
+    /// plain strings and numbers: then nobody need look for its end first, nor go over it again. `ends`
+    /// gets where each ends, at its line break. The first line that is not so, or is longer than
+    /// `longest`, is left to [`scan`](Self::scan), and nothing is said about it.
+    ///
+    /// `cells` have room for the values of as many lines as are wanted, `width` for each, all absent.
+    /// The other members, which [`rest`](Self::rest) tells of a single line, are passed over.
+    #[inline(never)]
+    pub(crate) fn skim(
+        &self,
+        text: &[u8],
+        longest: usize,
+        width: usize,
+        cells: &mut [Cell],
+        ends: &mut Vec<u32>,
+    ) {
+        let mut at = 0;
+        for cells in cells.chunks_exact_mut(width) {
+            let Some(len) = self.layout.skim(&text[at..], cells).filter(|len| *len <= longest)
+            else {
+                return cells.fill(Cell::default());
+            };
+            at += len;
+            ends.push(at as u32);
+            at += 1;
+        }
+    }
+
     /// The other top-level members of the last line scanned, in their order: the raw key with its
     /// quotes and the raw value. A member that a path leads into is not among them, whether or not
     /// the value was found inside.
