@@ -151,7 +151,10 @@ class Summary:
             Rung(z=z, released=released, records=0)
             for place, z in enumerate(zs)
             for released in [
-                sum(g.stats(entries=False).released for g in gates[place * count : (place + 1) * count])
+                sum(
+                    gate.stats(entries=False).released
+                    for gate in gates[place * count : (place + 1) * count]
+                )
             ]
         ]
         return number

@@ -23,7 +23,9 @@ _RULE = (
     "time_format", "only", "except_", "round", "keep", "empty", "key_file", "pseudonym", "rotate",
     "keep_keys", "raw_users", "lateness", "max_future", "memory", "threads", "max_line",
 )  # fmt: skip
-_MISSING = "the service needs packages that are not installed; add them with: pip install 'zveil[serve]'"
+_MISSING = (
+    "the service needs packages that are not installed; add them with: pip install 'zveil[serve]'"
+)
 
 
 def _of_run(command: Command) -> Command:
@@ -43,7 +45,7 @@ def _of_run(command: Command) -> Command:
 )  # fmt: skip
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=Listening.port, show_default=True,
-    metavar="PORT", help="Listen there; 0 for any that is free.",
+    metavar="PORT", envvar="ZVEIL_PORT", help="Listen there; 0 for any that is free.",
 )  # fmt: skip
 @click.option(
     "--tokens", "tokens_file", metavar="FILE", type=click.Path(dir_okay=False),
@@ -68,6 +70,10 @@ def _of_run(command: Command) -> Command:
 @click.option(
     "--max-connections", type=click.IntRange(1), default=_LIMITS.max_connections,
     show_default=True, metavar="N", help="Refuse connections while so many are open.",
+)  # fmt: skip
+@click.option(
+    "--head-timeout", default="10s", show_default=True, metavar="DURATION",
+    help="Cut off whoever takes longer to say what they want.",
 )  # fmt: skip
 @click.option(
     "--idle-timeout", default="60s", show_default=True, metavar="DURATION",
@@ -98,6 +104,7 @@ def serve(
     max_body: str,
     max_requests: int,
     max_connections: int,
+    head_timeout: str,
     idle_timeout: str,
     request_timeout: str,
     shutdown_timeout: str,
@@ -135,6 +142,7 @@ def serve(
             max_body=size_bytes(max_body, "max-body"),
             max_requests=max_requests,
             max_connections=max_connections,
+            head_s=_seconds(head_timeout, "head-timeout"),
             idle_s=_seconds(idle_timeout, "idle-timeout"),
             request_s=_seconds(request_timeout, "request-timeout"),
             shutdown_s=_seconds(shutdown_timeout, "shutdown-timeout"),
@@ -215,4 +223,3 @@ def _seconds(text: str, name: str) -> float:
     if found <= 0:
         raise click.UsageError(f"--{name}: expected more than nothing")
     return found
-

@@ -127,7 +127,7 @@ class _Endpoint:
             # The service is ending: what was decided was answered, and the rest is cut off.
             visit.cut_off()
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, nobody else may suffer
+        except Exception as error:  # whatever it is, nobody else may suffer
             place = _place(error)
             service.log.say("failed", route=self._path, error=type(error).__name__, place=place)
             with contextlib.suppress(Gone):

@@ -150,7 +150,11 @@ class Engine:
         with self._lock:
             kinds = tuple(map(str, schema.types))
             act = ColumnsAct(
-                self.policy, self.gates, schema, keyring=self._keyring, shared=self._swaps.get(kinds)
+                self.policy,
+                self.gates,
+                schema,
+                keyring=self._keyring,
+                shared=self._swaps.get(kinds),
             )
             if len(self._swaps) < _MOST_KINDS:
                 self._swaps[kinds] = act.swaps

@@ -90,9 +90,7 @@ class Exporter:
         async with server:
             await server.serve_forever()
 
-    async def _connected(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
         try:
             async with asyncio.timeout(_PATIENCE_S):

@@ -6,7 +6,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Lines:
-    """Cuts what arrives into whole lines, and holds back the beginning of the next.
+    r"""Cuts what arrives into whole lines, and holds back the beginning of the next.
 
     Parameters
     ----------
@@ -16,8 +16,8 @@ class Lines:
     Examples
     --------
     >>> lines = Lines(100)
-    >>> lines.take(b"one\\ntw"), lines.take(b"o\\n"), lines.take(b"three"), lines.end()
-    (b'one\\n', b'two\\n', b'', b'three\\n')
+    >>> lines.take(b"one\ntw"), lines.take(b"o\n"), lines.take(b"three"), lines.end()
+    (b'one\n', b'two\n', b'', b'three\n')
     """
 
     def __init__(self, max_line: int) -> None:

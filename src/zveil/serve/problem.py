@@ -88,7 +88,9 @@ class Problem:
             found["www-authenticate"] = "Bearer"
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
             found["retry-after"] = "1"
-        return [(name.encode(), value.encode()) for name, value in {**found, **self.headers}.items()]
+        return [
+            (name.encode(), value.encode()) for name, value in {**found, **self.headers}.items()
+        ]
 
     def raw(self) -> bytes:
         """Give the whole answer as bytes of HTTP/1.1, after which the connection is closed."""
@@ -105,6 +107,6 @@ class ProblemError(Exception):
         self.problem = problem
 
 
-def refuse(kind: str, detail: str | None = None, **more: Any) -> ProblemError:
+def refuse(kind: str, detail: str | None = None, /, **more: Any) -> ProblemError:
     """Make the exception for a problem."""
     return ProblemError(Problem(kind, detail, more))

@@ -115,6 +115,9 @@ def _allow_files(wanted: int, service: Service) -> None:
     if soft >= wanted:
         return
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError):
+        most = soft
     if most < wanted:
         service.log.say("few files", allowed=most, wanted=wanted)

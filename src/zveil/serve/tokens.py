@@ -100,13 +100,17 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         words = getattr(error, "strerror", None) or "not text"
         raise TokensError(f"{path}: {words.lower()}") from None
     if os.name == "posix" and mode & 0o077:
-        raise TokensError(f"{path}: others can read this file; take that away with: chmod 600 {path}")
+        raise TokensError(
+            f"{path}: others can read this file; take that away with: chmod 600 {path}"
+        )
     found: list[Token] = []
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.lstrip().startswith("#"):
             found.append(_read(line.strip(), f"{path}:{number}"))
     if not found:
-        raise TokensError(f"{path}: no token in it; make one with: zveil token new NAME --file {path}")
+        raise TokensError(
+            f"{path}: no token in it; make one with: zveil token new NAME --file {path}"
+        )
     names = [token.name for token in found]
     for name in names:
         if names.count(name) > 1:
@@ -153,8 +157,10 @@ def add_token(path: str | os.PathLike[str], name: str, rights: Sequence[str]) ->
     file = Path(path)
     place = "name"
     token = Token(checked_name(name, place), checked_rights(rights, "rights"), b"")
-    if file.exists() and file.stat().st_size and any(
-        each.name == name for each in read_tokens(file)
+    if (
+        file.exists()
+        and file.stat().st_size
+        and any(each.name == name for each in read_tokens(file))
     ):
         raise TokensError(f"{file}: has a token named {name!r} already")
     secret = PREFIX + secrets.token_urlsafe(32)

@@ -51,10 +51,7 @@ class Totals:
             sums.records + after.records - before.records,
             sums.left + after.left - before.left,
             sums.bad + after.bad - before.bad,
-            [
-                _moved(*each)
-                for each in zip(sums.levels, before.levels, after.levels, strict=True)
-            ],
+            [_moved(*each) for each in zip(sums.levels, before.levels, after.levels, strict=True)],
             _moved(sums.filtered, before.filtered, after.filtered),
         )
 

@@ -136,9 +136,7 @@ class Visit:
         await self.write(data, more=False)
 
     async def answer_problem(self, problem: Problem) -> None:
-        """Send a problem; or cut the answer off, if one has begun, so that nobody takes it for
-        whole.
-        """
+        """Send a problem; an answer that has begun is cut off: nobody shall take it for whole."""
         if self.status:
             self.cut_off()
             return
