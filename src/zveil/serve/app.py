@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,8 +31,6 @@ from zveil.serve.visit import Gone, Receive, Scope, Send, Visit
 
 Answer = Callable[[Visit], Awaitable[None]]
 
-_ARROW_AT_A_TIME = 16
-
 
 @dataclass(kw_only=True)
 class Service:
@@ -53,7 +52,8 @@ def app(service: Service) -> FastAPI:
     limits, tokens = service.limits, service.tokens
     observations = Observations(service.engine, tokens, limits, Replays())
     admin = Admin(service.engine, tokens, service.log)
-    described = json.dumps(document(limits, has_tokens=tokens is not None)).encode()
+    most_z = service.engine.most_z
+    described = json.dumps(document(limits, most_z, has_tokens=tokens is not None)).encode()
 
     async def metrics_(visit: Visit) -> None:
         visit.authorize(tokens, "read")
@@ -213,13 +213,29 @@ async def _beside(service: Service) -> AsyncIterator[None]:
                 failed = True
             await asyncio.sleep(1)
 
-    task = asyncio.get_running_loop().create_task(keep())
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(keep())
+    # Where there is no such signal, or another thread has them, tokens are read at the start only.
+    with contextlib.suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
+        loop.add_signal_handler(signal.SIGHUP, _reload, service)
     try:
         yield
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+def _reload(service: Service) -> None:
+    """Read the tokens again."""
+    if service.tokens is None:
+        return
+    try:
+        service.tokens.reload()
+    except ValueError as error:
+        service.log.say("tokens not read", why=str(error))
+    else:
+        service.log.say("tokens read", count=len(service.tokens))
 
 
 def _place(error: Exception) -> str:

@@ -183,6 +183,14 @@ class Engine:
             await self.save()
         return found
 
+    @property
+    def most_z(self) -> dict[str, int]:
+        """The largest z that each attribute may be set to."""
+        return {
+            each.field: gate.z_max - gate.noise
+            for gate, each in zip(self.gates, self.policy.attributes, strict=True)
+        }
+
     async def set_z(self, z: int, attribute: str | None = None) -> None:
         """Set z anew for one attribute, or for all; ValueError if a gate cannot have it."""
 
@@ -237,8 +245,9 @@ class Engine:
     def _noticed(self) -> Iterator[None]:
         try:
             yield
-        except RuntimeError:
-            self.is_broken = True
+        except RuntimeError as error:
+            # A gate says it so; other errors are made of that kind, too.
+            self.is_broken |= type(error) is RuntimeError
             raise
 
     def _decide(self, lines: bytes, arrived: float) -> Decided:

@@ -30,6 +30,8 @@ KINDS = {
 }
 """What a body may be called, and what it then is."""
 
+_ARROW_AT_A_TIME = 16
+
 
 class Observations:
     """Takes events, and answers with what is released: to those who may read.
@@ -56,6 +58,7 @@ class Observations:
         self._tokens = tokens
         self._limits = limits
         self._replays = replays
+        self._arrow_running = 0
 
     async def __call__(self, visit: Visit) -> None:
         """Answer a request."""
@@ -70,12 +73,22 @@ class Observations:
             elif kind == JSON:
                 await self._one(visit, record, may_read)
             else:
-                from zveil.serve.batches import Batches
-
-                await Batches(self._engine, visit, record, may_read, self._limits.tick_s).go()
+                await self._batches(visit, record, may_read)
         finally:
             if record is not None:
                 self._replays.end(record)
+
+    async def _batches(self, visit: Visit, record: Record | None, may_read: bool) -> None:
+        """Decide a stream of Arrow; not too many at a time, for each may hold whole batches."""
+        from zveil.serve.batches import Batches
+
+        if self._arrow_running >= _ARROW_AT_A_TIME:
+            raise refuse("busy", "So many bodies of Arrow are not taken at a time.")
+        self._arrow_running += 1
+        try:
+            await Batches(self._engine, visit, record, may_read, self._limits.tick_s).go()
+        finally:
+            self._arrow_running -= 1
 
     async def _one(self, visit: Visit, record: Record | None, may_read: bool) -> None:
         """Decide a single observation."""

@@ -33,11 +33,9 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the signals that end it; a second one ends it at once. SIGHUP reads tokens anew."""
-        taken = {signal.SIGINT: self.handle_exit, signal.SIGTERM: self.handle_exit}
-        if hasattr(signal, "SIGHUP"):
-            taken[signal.SIGHUP] = self._reload
-        before = {number: signal.signal(number, handler) for number, handler in taken.items()}
+        """Take the signals that end it; a second one ends it at once."""
+        taken = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in taken}
         try:
             yield
         finally:
@@ -49,17 +47,6 @@ class Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.is_ending = True
-
-    def _reload(self, *_: Any) -> None:
-        tokens = self._service.tokens
-        if tokens is None:
-            return
-        try:
-            tokens.reload()
-        except ValueError as error:
-            self._service.log.say("tokens not read", why=str(error))
-        else:
-            self._service.log.say("tokens read", count=len(tokens))
 
 
 def listen(listening: Listening) -> socket.socket:
