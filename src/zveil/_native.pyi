@@ -139,6 +139,24 @@ class Gate:
     def _counts(self) -> dict[str, Any]:
         """Count what `zveil.Gate.stats` shows."""
 
+    def _brief(self) -> dict[str, Any]:
+        """Tell what it has done and holds, as far as that is known without a pass over it."""
+
+    def _resettle(
+        self,
+        *,
+        z: int,
+        lateness_ns: int,
+        max_future_ns: int | None,
+        memory_limit: int | None,
+        noise: int,
+        noise_period_ns: int | None,
+    ) -> None:
+        """Go on under other settings, with all that was seen."""
+
+    def _limit_attributes(self, most: int) -> None:
+        """Remember at most so many attributes at a time, from now on."""
+
     def _save(self, path: str | PathLike[str], note: bytes) -> None:
         """Write a snapshot with a note beside the state."""
 

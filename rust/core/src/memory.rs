@@ -98,6 +98,10 @@ impl Budget {
         Self { limit: limit.unwrap_or(usize::MAX), used: 0 }
     }
 
+    pub(crate) fn set_limit(&mut self, limit: Option<usize>) {
+        self.limit = limit.unwrap_or(usize::MAX);
+    }
+
     pub(crate) fn used(&self) -> usize {
         self.used
     }

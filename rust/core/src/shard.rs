@@ -518,4 +518,22 @@ impl Shard {
     pub(crate) fn bytes(&self) -> usize {
         self.budget.used()
     }
+
+    /// Attributes and bytes.
+    pub(crate) fn brief(&self) -> (usize, usize) {
+        (self.table.live(), self.budget.used())
+    }
+
+    pub(crate) fn set_limit(&mut self, limit: Option<usize>) {
+        self.budget.set_limit(limit);
+    }
+
+    /// Whoever draws anew also voids what was given under the draws before.
+    pub(crate) fn set_noise(&mut self, noise: Option<Noise>) {
+        self.noise = noise;
+    }
+
+    pub(crate) fn limit_attributes(&mut self, most: usize) {
+        self.table.set_most(most);
+    }
 }

@@ -10,7 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use zveil_core::{Column, Error, NoiseSettings, Role, Rule, Secret, Settings, VEILED, Value};
+use zveil_core::{
+    Column, Error, NoiseSettings, Resettled, Role, Rule, Secret, Settings, VEILED, Value,
+};
 
 #[pyclass(frozen, subclass, module = "zveil._native")]
 pub(crate) struct Gate {
@@ -340,6 +342,47 @@ impl Gate {
         found.set_item("entries", stats.entries)?;
         found.set_item("bytes", stats.bytes)?;
         found.set_item("clock_ns", stats.clock)?;
+        Ok(found)
+    }
+
+    #[pyo3(name = "_resettle")]
+    #[pyo3(signature = (*, z, lateness_ns, max_future_ns, memory_limit, noise, noise_period_ns))]
+    #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
+    fn resettle(
+        &self,
+        py: Python<'_>,
+        z: usize,
+        lateness_ns: i64,
+        max_future_ns: Option<i64>,
+        memory_limit: Option<usize>,
+        noise: usize,
+        noise_period_ns: Option<i64>,
+    ) -> PyResult<()> {
+        let told = Resettled {
+            z,
+            lateness: lateness_ns,
+            max_future: max_future_ns,
+            memory_limit,
+            noise: (noise > 0).then_some(NoiseSettings { most: noise, period: noise_period_ns }),
+        };
+        Ok(self.lock(py)?.resettle(&told).map_err(Failure::from)?)
+    }
+
+    #[pyo3(name = "_limit_attributes")]
+    fn limit_attributes(&self, py: Python<'_>, most: usize) -> PyResult<()> {
+        self.lock(py)?.limit_attributes(most);
+        Ok(())
+    }
+
+    #[pyo3(name = "_brief")]
+    fn brief<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let brief = self.lock(py)?.brief();
+        let found = PyDict::new(py);
+        found.set_item("observed", brief.observed)?;
+        found.set_item("released", brief.released)?;
+        found.set_item("attributes", brief.attributes)?;
+        found.set_item("bytes", brief.bytes)?;
+        found.set_item("clock_ns", brief.clock)?;
         Ok(found)
     }
 

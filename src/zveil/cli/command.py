@@ -18,6 +18,7 @@ from zveil.cli.plan import plan
 from zveil.cli.policy import policy
 from zveil.cli.run import run
 from zveil.cli.simulate import simulate
+from zveil.cli.state import state
 
 
 class Program(click.Group):
@@ -61,5 +62,7 @@ def main() -> None:
     """
 
 
-for command in (run, policy, plan, model, simulate, audit, figures, demo, key, completion):
+for command in (
+    run, policy, plan, model, simulate, audit, figures, state, demo, key, completion,
+):  # fmt: skip
     main.add_command(command)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from zveil._native import Keyring
+from zveil._native import EventIds, Keyring
 from zveil.fields import FieldError, wrong_columns
 from zveil.gate import Gate
 from zveil.io import Input
 from zveil.policy import Policy
 from zveil.run.ending import Stop
+from zveil.run.gap import Gap
 from zveil.run.outlet import Outlet
 
 
@@ -29,6 +30,25 @@ class Setting:
     report: Callable[[str], None]
     outlet: Outlet
     stop: Stop
+    ids: EventIds | None = None
+    gap: Gap | None = None
+    """What is to be told about the first event."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pauses:
+    """What is done where a way pauses, between two blocks."""
+
+    between: Callable[[], None] = _nothing
+    """After each block: all that was read is decided and written, but for the rest of a line."""
+    idle: Callable[[], None] = _nothing
+    """Before a wait; it may take as long as nothing arrives."""
+    rest: Callable[[], None] = _nothing
+    """At the end of an input, before a last line is decided that has no end."""
 
 
 @dataclass(kw_only=True)
@@ -44,6 +64,7 @@ class Counts:
     swapped: Sequence[int] = ()
     filtered: Sequence[int] = ()
     time_format: str | None = None
+    repeated: int = 0
 
 
 @contextmanager

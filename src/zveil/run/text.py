@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from zveil._native import problem_sentence
 from zveil.act import TextAct
@@ -11,7 +13,8 @@ from zveil.fields import FieldError, names_of, no_such_field
 from zveil.io import ByteSource, Format, Input, SourceError
 from zveil.policy import EVERYTHING
 from zveil.run.ending import BadInputError
-from zveil.run.station import Counts, Setting, named
+from zveil.run.station import Counts, Pauses, Setting, named
+from zveil.state.error import RESET, StateError
 
 # Bytes read in one go: these stay in the cache; several threads need more to be worth starting.
 _BLOCK = 256 << 10
@@ -33,9 +36,13 @@ class TextStream:
         What it is told.
     form
         The format of all inputs.
+    state
+        What `state` gave: go on from there.
     """
 
-    def __init__(self, setting: Setting, form: Format) -> None:
+    def __init__(
+        self, setting: Setting, form: Format, state: Mapping[str, Any] | None = None
+    ) -> None:
         self._setting = setting
         self._outlet = setting.outlet
         self._format = form
@@ -57,21 +64,46 @@ class TextStream:
             max_line=setting.max_line,
             stop_at_problem=setting.stop_at_problem,
             threads=setting.threads,
+            ids=setting.ids,
         )
-        if self._outlet.writes and to.is_text:
-            self._outlet.open_lines()
+        self.is_settled = True
+        """Whether all that is decided is written."""
+        if state is not None:
+            self._resume(state)
         self._outlet.to = to
+        if self._outlet.writes and to.is_text:
+            self._outlet.open_lines(self._act.way.fields)
 
-    def go_through(self, source: ByteSource, between: Callable[[], None]) -> None:
-        """Read one input to its end; `between` is called after each block."""
+    def _resume(self, state: Mapping[str, Any]) -> None:
+        try:
+            if state["form"] != self._format:
+                raise ValueError(f"it is of {state['form']}, not of {self._format}")
+            self._act.way.resume(base64.b64decode(state["way"]))
+        except ValueError as error:
+            raise StateError(f"the state does not fit this input: {error}; {RESET}") from None
+
+    def state(self) -> dict[str, Any]:
+        """Give all that decides what happens next, for JSON."""
+        return {"form": self._format, "way": base64.b64encode(self._act.way.state()).decode()}
+
+    def done(self, _: object) -> int:
+        """Give how many bytes of the present input are decided."""
+        return self._act.way.consumed
+
+    def go_through(self, source: ByteSource, pauses: Pauses, done: int | None = None) -> None:
+        """Read one input to its end, or from where a state was saved that it was made with."""
         way, stop = self._act.way, self._setting.stop
-        way.start_file(_written_ns(source.input))
+        if done is None:
+            way.start_file(_written_ns(source.input))
+        else:
+            source.skip(done)
         most = _BLOCK if self._setting.threads == 1 else _BLOCK_FOR_THREADS
         while True:
-            if not source.pending(most):
-                self._outlet.flush()
             failure = None
             try:
+                if not source.pending(most):
+                    self._outlet.flush()
+                    pauses.idle()
                 with stop.waiting():
                     data = source.read(most)
             except SourceError as error:
@@ -79,13 +111,18 @@ class TextStream:
                 data, failure = b"", error
             if len(self._head) < _HEAD:
                 self._head += data[: _HEAD - len(self._head)]
+            if not data and way.consumed < source.given:
+                pauses.rest()
+            self.is_settled = False
             with named(source.input, is_text=True):
-                self._write(data)
+                for piece in self._pieces(data):
+                    self._write(piece)
+            self.is_settled = True
             self._tell(source.input)
             if failure is not None:
                 raise failure
             self._check(source.input)
-            between()
+            pauses.between()
             if not data:
                 return
             stop.check()
@@ -102,6 +139,7 @@ class TextStream:
             levels=tally["levels"],
             swapped=tally["swapped"],
             filtered=tally["filtered"],
+            repeated=tally["repeated"],
             time_format=self._act.way.time_format,
         )
 
@@ -111,13 +149,25 @@ class TextStream:
 
     def warn(self) -> None:
         """Say what looks like a mistake, though it is none that ends a run."""
-        if not self._format.is_json:
+        if not self._format.is_json or not self._head:
             return
         names = self._names()
         for name in self._setting.policy.record.keep:
             inside = any(other.startswith(f"{name}.") for other in names)
             if name != EVERYTHING and name not in names and not inside:
                 self._setting.report(f"warning: --keep: the first records have no field {name!r}")
+
+    def _pieces(self, data: bytes) -> Iterator[bytes]:
+        """Give what has come, at once; or line by line while the first event is looked for."""
+        gap = self._setting.gap
+        while gap is not None and gap.is_open and (end := data.find(b"\n") + 1):
+            before = self._act.way.tally()["records"]
+            yield data[:end]
+            data = data[end:]
+            gap.look(has_event=self._act.way.tally()["records"] > before)
+            if not data:
+                return
+        yield data
 
     def _write(self, data: bytes) -> None:
         outlet = self._outlet
