@@ -412,8 +412,11 @@ class Keyring:
     def hold(self) -> None:
         """Let the file of a chain move on by `move_on` only: its older keys may be needed again."""
 
-    def move_on(self) -> None:
-        """Let the file of a chain move on to where the last `state` was. Raises OSError."""
+    def move_on(self, state: bytes | None = None) -> None:
+        """Let the file of a chain move on to where a `state` was, by default the last one.
+
+        Once that is safe on disk. Raises OSError.
+        """
 
 @final
 class Names:

@@ -106,6 +106,12 @@ impl Budget {
         self.used
     }
 
+    /// Both in one, of the same limit; `None` where that is passed.
+    pub(crate) fn with(&self, other: &Self) -> Option<Self> {
+        let used = self.used.checked_add(other.used)?;
+        (used <= self.limit).then_some(Self { limit: self.limit, used })
+    }
+
     /// Whether so much is still to be had.
     pub(crate) fn has(&self, bytes: usize) -> bool {
         self.used.saturating_add(bytes) <= self.limit

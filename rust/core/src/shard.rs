@@ -1,5 +1,9 @@
 //! A part of the attributes, with all that is known about them. One thread works on it at a time.
 
+mod image;
+
+pub(crate) use image::Bounds;
+
 use crate::crowd::{Distinct, NO_CERTIFICATE, NOBODY, Rules};
 use crate::error::Error;
 use crate::expiry::{MOST_STEPS, Sweep};

@@ -14,6 +14,8 @@
 //! No observation waits for more than a short stretch of that copy. Idle slots are found by a hand
 //! that goes round the table as the clock moves.
 
+mod image;
+
 use crate::memory::{Budget, Pages};
 use crate::slab::Entry;
 use crate::slot::{Key, Slot};

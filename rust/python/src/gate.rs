@@ -47,6 +47,22 @@ impl Gate {
         self.inner.lock().map_err(|_| Failure::Broken)
     }
 
+    /// The same if nobody else has it.
+    pub(crate) fn try_guard(
+        &self,
+    ) -> Result<
+        MutexGuard<'_, zveil_core::Gate>,
+        TryLockError<MutexGuard<'_, zveil_core::Gate>>,
+    > {
+        self.inner.try_lock()
+    }
+
+    /// One that was loaded; its times are nanoseconds.
+    pub(crate) fn loaded(gate: zveil_core::Gate) -> Self {
+        let scale = Scale { unit: 1, beyond: beyond(gate.settings().max_future) };
+        Self { inner: Mutex::new(gate), scale }
+    }
+
     /// What the numbers of a column of times are, if not what the gate was told.
     pub(crate) fn scale(&self, unit_ns: Option<i64>) -> Scale {
         Scale { unit: unit_ns.unwrap_or(self.scale.unit), ..self.scale }
@@ -128,8 +144,7 @@ impl Gate {
         };
         let secret = key.map_or_else(Secret::random, |key| Ok(Secret::new(key)));
         let gate = zveil_core::Gate::new(settings, secret.map_err(Failure::from)?);
-        let beyond = if max_future_ns.is_some() { i64::MAX } else { times::NONE };
-        let scale = Scale { unit: unit_ns, beyond };
+        let scale = Scale { unit: unit_ns, beyond: beyond(max_future_ns) };
         Ok(Self { inner: Mutex::new(gate.map_err(Failure::from)?), scale })
     }
 
@@ -404,6 +419,24 @@ impl Gate {
         *self.lock(py)? = gate;
         Ok(())
     }
+
+    #[pyo3(name = "_exchange")]
+    fn exchange(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let other = other.get();
+        if std::ptr::eq(self, other) {
+            return Ok(());
+        }
+        // One that was loaded is nobody else's: this waits for the other at most.
+        let mut theirs = other.lock(py)?;
+        let mut own = py.detach(|| self.guard())?;
+        std::mem::swap(&mut *own, &mut *theirs);
+        Ok(())
+    }
+}
+
+/// What becomes of times past the year 2262, by whether the future is refused.
+fn beyond(max_future: Option<i64>) -> i64 {
+    if max_future.is_some() { i64::MAX } else { times::NONE }
 }
 
 pub(crate) fn listed<'py>(levels: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
