@@ -1,5 +1,6 @@
 """The memory of the machine, or of the group of programs that this one is confined to."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -21,10 +22,8 @@ def ceiling() -> int:
 def available() -> int:
     """Give the bytes of memory that this process may have at the most."""
     found = [_UNKNOWN]
-    try:
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # not every system knows
         found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    except (AttributeError, OSError, ValueError):  # no such question on this system
-        pass
     found += [size for path in (*map(Path, _LIMITS), *_groups()) if (size := _limit(path))]
     return min(found)
 

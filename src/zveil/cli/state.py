@@ -79,8 +79,8 @@ def forget(folder: str, user_file: str, key_file: str | None) -> None:
       1    reading or writing failed
       2    there is no state, or it is in use, or of another key or version
     """  # noqa: D301  # click's mark for text that must not be wrapped
-    from zveil.state.error import StateError
     from zveil.state.erasure import erase
+    from zveil.state.error import StateError
 
     try:
         with open(user_file, "rb") as file:

@@ -176,8 +176,9 @@ class BatchSource:
         while first < file.num_row_groups and rest >= file.metadata.row_group(first).num_rows:
             rest -= file.metadata.row_group(first).num_rows
             first += 1
-        options = {"row_groups": list(range(first, file.num_row_groups)), "columns": names}
-        return _behind(file.iter_batches(MOST_ROWS, use_threads=False, **options), rest)
+        groups = list(range(first, file.num_row_groups))
+        found = file.iter_batches(MOST_ROWS, row_groups=groups, columns=names, use_threads=False)
+        return _behind(found, rest)
 
     def _arrow(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         is_plain = bool(self.input.size) and self.input.compression is Compression.NONE

@@ -27,7 +27,7 @@ from zveil.state.position import (
     left_to_read,
     refuse_mixed,
 )
-from zveil.state.store import Saved, Store
+from zveil.state.store import Part, Saved, Store
 from zveil.summary import Keeping
 
 if TYPE_CHECKING:
@@ -110,9 +110,7 @@ class Keeper:
             self._position.place = self._place(source, done, is_whole=True)
         self._is_unsaved = True
 
-    def between(
-        self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
-    ) -> None:
+    def between(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
         """Save if it is time, after a block that is decided and written."""
         self._is_unsaved = True
         if self._store.due():
@@ -131,7 +129,7 @@ class Keeper:
                 self.save(stream, source)
 
     def save_before_rest(
-        self, stream: TextStream | ColumnStream, source: ByteSource
+        self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
     ) -> None:
         """Save for the last time, before a last line is decided that has no end yet.
 
@@ -176,7 +174,9 @@ class Keeper:
             },
         }
         self._is_unsaved = False
-        parts = [*self._gates, *([] if self.ids is None else [self.ids])]
+        parts: list[Part] = [*self._gates]
+        if self.ids is not None:
+            parts.append(self.ids)
         self._store.save(note, parts, sync=outlet.to_sync(), wait=wait, then=self._move_on)
 
     def leave(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
@@ -258,7 +258,9 @@ class Keeper:
             except ValueError as error:
                 raise StateError(f"the keys of the pseudonyms: {error}") from None
         self.stream = note["stream"]
-        outlet.go_on(None if to is None else Format(to), note["output"], keeps_rest=self._keeps_rest)
+        outlet.go_on(
+            None if to is None else Format(to), note["output"], keeps_rest=self._keeps_rest
+        )
         self._before = Keeping(
             resumed=True,
             records_before=note["figures"]["records"],
@@ -305,9 +307,7 @@ class Keeper:
         if not self._is_stream and not self._is_final:
             self._position.place = self._place(source, stream.done(source), is_whole=False)
 
-    def _place(
-        self, source: ByteSource | BatchSource, done: int, *, is_whole: bool
-    ) -> Place:
+    def _place(self, source: ByteSource | BatchSource, done: int, *, is_whole: bool) -> Place:
         name = full_name(source.input.path or "")
         if isinstance(source, ByteSource):
             # Where it is packed, as much as was taken in: what is decided lies somewhere before.

@@ -183,9 +183,7 @@ def left_to_read(
     # Those read to their end may be gone.
     known = [name for name in known if name in there]
     if names[: len(known)] != known:
-        first = next(
-            (now for now, was in zip(names, known, strict=False) if now != was), names[-1]
-        )
+        first = next((now for now, was in zip(names, known, strict=False) if now != was), names[-1])
         raise StateError(
             f"{there[first].name}: comes before inputs that were read already, or these come in "
             f"another order; let new files come behind the others, or {RESET}"
