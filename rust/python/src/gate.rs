@@ -428,7 +428,7 @@ impl Gate {
         }
         // One that was loaded is nobody else's: this waits for the other at most.
         let mut theirs = other.lock(py)?;
-        let mut own = py.detach(|| self.guard())?;
+        let mut own = self.lock(py)?;
         std::mem::swap(&mut *own, &mut *theirs);
         Ok(())
     }
