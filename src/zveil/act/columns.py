@@ -211,7 +211,7 @@ class ColumnsAct:
             "bad": self.moments.bad,
             "swaps": [
                 None if swaps is None else base64.b64encode(swaps.state()).decode()
-                for swaps in self._swaps
+                for swaps in self.swaps
             ],
         }
 
@@ -222,7 +222,7 @@ class ColumnsAct:
         self.levels = [list(each) for each in state["levels"]]
         self.filtered = list(state["filtered"])
         self.moments.time_format, self.moments.bad = state["time_format"], state["bad"]
-        for swaps, held in zip(self._swaps, state["swaps"], strict=True):
+        for swaps, held in zip(self.swaps, state["swaps"], strict=True):
             if swaps is not None and held is not None:
                 swaps.resume(base64.b64decode(held))
 

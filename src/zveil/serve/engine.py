@@ -15,7 +15,7 @@ from zveil._native import Keyring
 from zveil.act import TextAct
 from zveil.io import Format, format_of
 from zveil.policy import Policy, PolicyError
-from zveil.run import MAX_LINE
+from zveil.run import MAX_LINE, event_ids
 from zveil.serve.monitor import Figures, Latencies, Monitor, figures
 from zveil.serve.totals import Totals
 
@@ -83,6 +83,11 @@ class Engine:
         For large blocks; any number writes the same bytes.
     max_line
         A line of more bytes is bad.
+    memory
+        Bytes for the state where the policy has no limit; no limit by default.
+    ids_key
+        32 secret bytes for the ids of events, where the policy names their field; random ones by
+        default.
     keeping
         Saves the state and has what was saved; None if nothing is saved.
 
@@ -100,6 +105,8 @@ class Engine:
         gate_key: bytes | None = None,
         threads: int = 1,
         max_line: int = MAX_LINE,
+        memory: int | None = None,
+        ids_key: bytes | None = None,
         keeping: Keeping | None = None,
     ) -> None:
         form = format_of(policy.input.format) or Format.NDJSON
@@ -115,8 +122,11 @@ class Engine:
         self._keyring = keyring
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "zveil-decide")
-        saved = None if keeping is None else keeping.gates(threads)
-        self.gates = saved or policy.gates(threads=threads, key=gate_key)
+        self.gates = policy.gates(threads=threads, key=gate_key, memory=memory)
+        self._ids = None
+        if policy.input.id is not None:
+            saved = None if keeping is None else keeping.ids()
+            self._ids = saved or event_ids(policy, ids_key, memory)
         self._act = TextAct(
             policy,
             self.gates,
@@ -126,12 +136,14 @@ class Engine:
             max_line=max_line,
             stop_at_problem=False,
             threads=threads,
+            ids=self._ids,
         )
-        if keeping is not None:
-            keeping.resume(self._act.way, keyring)
         self._totals = Totals(policy)
         self._swaps: dict[tuple[str, ...], list[Swaps | None]] = {}
         self._time_format: str | None = None
+        if keeping is not None:
+            note = keeping.resume(self.gates, self._act.way, keyring, self._totals)
+            self._time_format = note.get("time_format")
 
     async def decide(self, lines: bytes) -> Decided:
         """Decide whole lines: whoever asks first is answered first."""
@@ -155,6 +167,7 @@ class Engine:
                 schema,
                 keyring=self._keyring,
                 shared=self._swaps.get(kinds),
+                ids=self._ids,
             )
             if len(self._swaps) < _MOST_KINDS:
                 self._swaps[kinds] = act.swaps
@@ -216,16 +229,20 @@ class Engine:
 
     async def keep(self) -> None:
         """Do what is due: to be called about once a second."""
-        if self.keeping is not None and self.keeping.is_due():
-            await self._in_turn(lambda: self._save(wait=False))
+        if self.keeping is not None:
+            await self._in_turn(self._save_if_due)
         await asyncio.get_running_loop().run_in_executor(None, self.monitor.tick)
 
     def close(self) -> None:
         """Decide nothing more, and save the state for the last time; OSError if that fails."""
         self._thread.shutdown(wait=True)
-        if self.keeping is not None:
-            with self.keeping.closing(), self._deciding():
+        if self.keeping is None:
+            return
+        try:
+            with self._deciding():
                 self._save(wait=True)
+        finally:
+            self.keeping.close()
 
     async def _in_turn(self, work: Callable[[], Answer]) -> Answer:
         """Do something on the thread that decides, while nobody else does."""
@@ -272,9 +289,21 @@ class Engine:
         self.latencies.add(time.perf_counter() - arrived)
         return found
 
+    def _save_if_due(self) -> None:
+        if self.keeping is not None and self.keeping.is_due():
+            self._save(wait=False)
+
     def _save(self, *, wait: bool) -> None:
         if self.keeping is not None:
-            self.keeping.save(self.gates, self._act.way, self._keyring, wait=wait)
+            self.keeping.save(
+                self.gates,
+                self._act.way,
+                self._keyring,
+                self._totals,
+                self._ids,
+                {"time_format": self._time_format},
+                wait=wait,
+            )
 
     def _figures(self) -> Figures:
         with self._lock:

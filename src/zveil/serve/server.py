@@ -12,16 +12,12 @@ from typing import Any
 import uvicorn
 
 from zveil.serve.app import Service
+from zveil.serve.listening import BACKLOG, url_of
 from zveil.serve.protocol import bounded
 from zveil.serve.settings import Listening
 
-_BACKLOG = 2048
 # Files that are open besides connections.
 _OTHER_FILES = 64
-
-
-class ListeningError(OSError):
-    """The address cannot be listened on."""
 
 
 class Server(uvicorn.Server):
@@ -49,26 +45,6 @@ class Server(uvicorn.Server):
         self._service.is_ending = True
 
 
-def listen(listening: Listening) -> socket.socket:
-    """Open the socket; raises `ListeningError`."""
-    host = "127.0.0.1" if listening.host.lower() == "localhost" else listening.host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        opened = socket.create_server((host, listening.port), family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        words = getattr(error, "strerror", None) or str(error)
-        raise ListeningError(f"--host, --port: cannot listen there: {words.lower()}") from None
-    opened.setblocking(False)
-    return opened
-
-
-def url_of(opened: socket.socket, listening: Listening) -> str:
-    """Give the address as it is typed."""
-    host, port = opened.getsockname()[:2]
-    scheme = "https" if listening.tls_cert else "http"
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-
-
 def serve(made: Any, service: Service, opened: socket.socket, listening: Listening) -> None:
     """Serve until a signal ends it; then what was accepted has been answered."""
     limits = service.limits
@@ -85,7 +61,7 @@ def serve(made: Any, service: Service, opened: socket.socket, listening: Listeni
         lifespan="on",
         timeout_keep_alive=max(round(limits.idle_s), 1),
         timeout_graceful_shutdown=max(round(limits.shutdown_s), 1),
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
     )
     service.log.say("listening", url=url_of(opened, listening))
     Server(config, service).run(sockets=[opened])
