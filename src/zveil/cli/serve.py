@@ -199,7 +199,7 @@ def _go(
     quiet: bool,
 ) -> None:
     try:
-        import fastapi  # noqa: F401
+        import starlette  # noqa: F401
         import uvicorn  # noqa: F401
         from httptools import HttpRequestParser  # noqa: F401
     except ImportError:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -44,11 +44,8 @@ class Service:
     is_ending: bool = False
 
 
-def app(service: Service) -> FastAPI:
-    """Make the application of a service.
-
-    Its documentation pages are left out: they load scripts from elsewhere.
-    """
+def app(service: Service) -> Starlette:
+    """Make the application of a service."""
     limits, tokens = service.limits, service.tokens
     observations = Observations(service.engine, tokens, limits, Replays())
     admin = Admin(service.engine, tokens, service.log)
@@ -82,19 +79,15 @@ def app(service: Service) -> FastAPI:
         ("GET", "/readyz", readyz),
         ("GET", "/openapi.json", openapi),
     ]
-    made = FastAPI(
-        title="zveil",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
+    made = Starlette(
+        routes=[
+            Route(path, _Endpoint(service, path, method, answer), methods=[method])
+            for method, path, answer in routes
+        ],
         lifespan=lambda _: _beside(service),
         exception_handlers={HTTPException: _framework, 500: _framework},
     )
-    for method, path, answer in routes:
-        made.router.routes.append(
-            Route(path, _Endpoint(service, path, method, answer), methods=[method])
-        )
+    made.router.redirect_slashes = False
     made.add_middleware(_Watched, service=service, paths={path for _, path, _ in routes})
     return made
 

@@ -45,10 +45,17 @@ class Decided:
     """Good ones: each was decided."""
     left: int = 0
     """Records with something released."""
+    repeated: int = 0
+    """Good ones that were left out: their id had been seen."""
     bad: dict[str, int] = field(default_factory=dict)
     """Bad lines by kind."""
     first_bad: tuple[int, str, int] | None = None
     """Where the first bad line is, from 1, what is wrong with it, and in which column."""
+
+    @property
+    def accepted(self) -> int:
+        """Good records, whatever became of them."""
+        return self.records + self.repeated
 
     def add(self, other: Decided) -> None:
         """Add what became of the lines that follow; not what leaves of them."""
@@ -58,6 +65,7 @@ class Decided:
         self.lines += other.lines
         self.records += other.records
         self.left += other.left
+        self.repeated += other.repeated
         for kind, count in other.bad.items():
             self.bad[kind] = self.bad.get(kind, 0) + count
 
@@ -280,6 +288,7 @@ class Engine:
             lines=after["lines"] - before["lines"],
             records=after["records"] - before["records"],
             left=sum(after["leaving"]) - sum(before["leaving"]),
+            repeated=after["repeated"] - before["repeated"],
         )
         if after["bad"] != before["bad"]:
             for kind, count in after["bad"].items():

@@ -73,7 +73,7 @@ class Log:
     def take_over(self) -> None:
         """Let the libraries log here: what kind of thing happened, and nothing they quote."""
         handler = _Handler(self)
-        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "fastapi"):
+        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
             logger = logging.getLogger(name)
             logger.handlers = [] if "." in name else [handler]
             logger.propagate = "." in name

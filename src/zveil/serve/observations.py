@@ -99,7 +99,7 @@ class Observations:
             return
         found = await self._engine.decide(_as_line(body) + b"\n")
         visit.lines, visit.bad = found.lines, sum(found.bad.values())
-        if not found.records:
+        if not found.accepted:
             problem = _bad_record(found)
             remember(record, body, problem.status, PROBLEM, problem.body)
             raise ProblemError(problem)
@@ -171,7 +171,7 @@ class _Lines:
 
     async def _end(self, arrived: float) -> None:
         visit, found = self._visit, self._decided
-        if found.bad and not found.records and not visit.status:
+        if found.bad and not found.accepted and not visit.status:
             problem = _bad_lines(found)
             finish(self._record, problem.status, PROBLEM, problem.body)
             if not self._may_read:
@@ -267,7 +267,7 @@ def finish(record: Record | None, status: int, media_type: str, answer: bytes = 
 
 def counts(found: Decided) -> bytes:
     """Say what arrived, to someone who may not know what became of it."""
-    return json.dumps({"accepted": found.records, "bad": found.bad}).encode() + b"\n"
+    return json.dumps({"accepted": found.accepted, "bad": found.bad}).encode() + b"\n"
 
 
 async def settle(arrived: float, tick_s: float) -> None:
