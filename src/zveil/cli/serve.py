@@ -130,7 +130,7 @@ def serve(
     zveil serve --time ts --user uid --attribute host -z 20 --window 1h
     zveil serve --policy zveil.toml --tokens tokens --host 0.0.0.0 \\
         --tls-cert cert.pem --tls-key key.pem
-    curl --data-binary @events.ndjson -H 'Content-Type: application/x-ndjson' \\
+    curl -X POST -T events.ndjson -H 'Content-Type: application/x-ndjson' \\
         http://127.0.0.1:8117/v1/observations
 
     \b
@@ -154,6 +154,7 @@ def serve(
             shutdown_s=_seconds(shutdown_timeout, "shutdown-timeout"),
         )
         listening = Listening(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
+        _check_tls(listening)
         tokens = _tokens(tokens_file, listening)
         if state_reset and state_folder is None:
             raise click.UsageError("--state-reset: say which state is to start anew with --state")
@@ -253,9 +254,25 @@ def _go(
         engine.close()
 
 
+def _check_tls(listening: Listening) -> None:
+    """Say at once what is wrong with a certificate."""
+    if listening.tls_cert is None:
+        if listening.tls_key is not None:
+            raise click.UsageError("--tls-key: goes with --tls-cert")
+        return
+    import ssl
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # A key that is locked is not asked about: nobody may be there to answer.
+        context.load_cert_chain(listening.tls_cert, listening.tls_key, password=lambda: b"")
+    except (ssl.SSLError, OSError, ValueError):
+        raise click.UsageError(
+            "--tls-cert, --tls-key: expected a certificate and its key without a password, in PEM"
+        ) from None
+
+
 def _tokens(file: str | None, listening: Listening) -> Tokens | None:
-    if listening.tls_key is not None and listening.tls_cert is None:
-        raise click.UsageError("--tls-key: goes with --tls-cert")
     if file is None:
         if not listening.is_safe:
             raise click.UsageError(
