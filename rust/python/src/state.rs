@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use zveil_core::state::{self, Loaded, Part, Plan};
-use zveil_core::{Column, Role, Secret};
+use zveil_core::{Role, Secret};
 
 const DAY: i64 = 86_400_000_000_000;
 
@@ -130,9 +130,9 @@ impl<'a> Saved<'a> {
     }
 }
 
-fn tried<T>(
-    found: Result<MutexGuard<'_, T>, TryLockError<MutexGuard<'_, T>>>,
-) -> Result<Option<MutexGuard<'_, T>>, Failure> {
+fn tried<'a, T>(
+    found: Result<MutexGuard<'a, T>, TryLockError<MutexGuard<'a, T>>>,
+) -> Result<Option<MutexGuard<'a, T>>, Failure> {
     match found {
         Ok(guard) => Ok(Some(guard)),
         Err(TryLockError::WouldBlock) => Ok(None),
