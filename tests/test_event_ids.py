@@ -59,10 +59,10 @@ def test_a_time_from_the_future_wipes_nothing() -> None:
 @given(st.integers(0, 2**32).map(Random), st.integers(1, 300))
 def test_equals_a_plain_dictionary(random: Random, length: int) -> None:
     window, most = random.randint(0, 30), random.randint(1, 40)
-    known, clock, forgotten = ids(window, most), -1.0, 0
-    held: OrderedDict[int, float] = OrderedDict()
+    known, clock, forgotten = ids(window, most), -99, 0
+    held: OrderedDict[int, int] = OrderedDict()
     for number in range(length):
-        time, value = number / 3 - random.randint(0, 9), random.randrange(50)
+        time, value = number // 3 - random.randint(0, 9), random.randrange(50)
         clock = max(clock, time)
         while held and next(iter(held.values())) < clock - window:
             held.popitem(last=False)
