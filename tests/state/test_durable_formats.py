@@ -117,11 +117,11 @@ def test_a_killed_run_goes_on(source: str, output: str, tmp_path: Path) -> None:
     for left in some(lefts, 6):
         place.put(left)
         saved += (place.state / "state").exists()
-        summary = place.run([given])
+        summary = place.run([given], interval=60.0)
         assert content(place.path) == wanted
         assert summary.records == len(ROWS)
         # Not even where nothing has come since.
-        place.run([given])
+        place.run([given], interval=60.0)
         assert content(place.path) == wanted
     assert saved >= 4
 
@@ -140,7 +140,7 @@ def test_with_all_that_a_policy_may_say(
     wanted = content(place.path)
     for left in some(lefts, 4):
         place.put(left)
-        summary = place.run([given])
+        summary = place.run([given], interval=60.0)
         assert content(place.path) == wanted
     undisturbed = Place(tmp_path / "undisturbed", policy(**options))
     whole = undisturbed.run([given], interval=3600.0)

@@ -6,6 +6,7 @@ import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zveil._native import EventIds, Keyring
@@ -162,6 +163,7 @@ class Keeper:
             output = {"mark": mark.as_dict(), "sink": sink}
         elif sink is not None:
             output = {"mark": None, "name": outlet.name, "sink": sink}
+        keys = None if self._keyring is None else self._keyring.state()
         counts = self.counts if stream is None else stream.counts()
         briefs = [gate._brief() for gate in self._gates]
         note = {
@@ -169,7 +171,7 @@ class Keeper:
             "output": output,
             "to": outlet.to,
             "stream": None if stream is None else stream.state(),
-            "keyring": None if self._keyring is None else _text(self._keyring.state()),
+            "keyring": None if keys is None else _text(keys),
             "counts": asdict(counts),
             "figures": {
                 "attributes": sum(each["attributes"] for each in briefs),
@@ -182,7 +184,8 @@ class Keeper:
         parts: list[Part] = [*self._gates]
         if self.ids is not None:
             parts.append(self.ids)
-        self._store.save(note, parts, sync=outlet.to_sync(), wait=wait, then=self._move_on)
+        then = partial(self._move_on, keys)
+        self._store.save(note, parts, sync=outlet.to_sync(), wait=wait, then=then)
 
     def leave(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
         """Take note that an input is left before its end, while it is still open."""
@@ -331,9 +334,10 @@ class Keeper:
             mark = self._whole
         return Place(mark=mark, done=done, is_whole=is_whole)
 
-    def _move_on(self) -> None:
-        if self._keyring is not None:
-            self._keyring.move_on()
+    def _move_on(self, keys: bytes | None) -> None:
+        """Let keys go that are not needed again, once a state is saved that is past them."""
+        if self._keyring is not None and keys is not None:
+            self._keyring.move_on(keys)
 
 
 def _text(data: bytes) -> str:
