@@ -482,6 +482,11 @@ impl Shard {
         }
     }
 
+    /// Makes room for so many attributes that will be imported.
+    pub(crate) fn reserve(&mut self, attributes: usize) {
+        self.table.reserve(attributes, &mut self.budget);
+    }
+
     /// Takes in what `export` gave; what there is no memory for is refused.
     pub(crate) fn import(&mut self, key: Key, entries: &[Entry], epoch: u32) {
         let Some(last) = entries.last() else { return };

@@ -108,7 +108,10 @@ fn read(mut body: impl Body, secret: &Secret, threads: usize) -> Result<(Gate, V
     let mut note = vec![0; length as usize];
     body.fill(&mut note)?;
     let mut entries = Vec::new();
-    for _ in 0..body.number()? {
+    let attributes = body.number()?;
+    // Only addresses: memory is had for what has come.
+    gate.reserve(usize::try_from(attributes).map_err(|_| SnapshotError::Damaged)?);
+    for _ in 0..attributes {
         let key = read_attribute(&mut body, &mut entries)?;
         gate.import(key, &entries)?;
     }

@@ -426,10 +426,12 @@ impl Gate {
         if std::ptr::eq(self, other) {
             return Ok(());
         }
-        // One that was loaded is nobody else's: this waits for the other at most.
-        let mut theirs = other.lock(py)?;
-        let mut own = self.lock(py)?;
-        std::mem::swap(&mut *own, &mut *theirs);
+        py.detach(|| -> Result<(), Failure> {
+            // One that was loaded is nobody else's: this waits for its own at most.
+            let mut theirs = other.guard()?;
+            std::mem::swap(&mut *self.guard()?, &mut *theirs);
+            Ok(())
+        })?;
         Ok(())
     }
 }

@@ -60,12 +60,13 @@ pub(super) fn read(body: &mut impl Body, threads: usize) -> Result<Gate, Error> 
 /// The same gate over another number of threads.
 fn spread(gate: Gate, threads: usize) -> Result<Gate, Error> {
     let settings = Settings { threads, ..gate.settings.clone() };
-    let refused = gate.stats().refused;
+    let stats = gate.stats();
     let mut other = Gate::new(settings, gate.secret.clone())?;
+    other.reserve(stats.attributes as usize);
     other.admission = gate.admission;
     other.observed = gate.observed;
     other.released = gate.released;
-    other.refused_before = refused;
+    other.refused_before = stats.refused;
     let clock = gate.shards.iter().map(|shard| shard.refused_clock).max().unwrap_or(i64::MIN);
     let epoch = other.epochs.at(other.admission.clock) as u32;
     for shard in &mut other.shards {
