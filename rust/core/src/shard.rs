@@ -397,7 +397,8 @@ impl Shard {
 
     fn reclaim_some(&mut self, epoch: u64, observations: usize) {
         if self.table.is_moving() {
-            let lost = self.table.migrate(observations * MOST_STEPS, &mut self.budget);
+            // Both tables are there meanwhile: twice as fast as the hand goes.
+            let lost = self.table.migrate(observations * MOST_STEPS * 2, &mut self.budget);
             self.note_lost(lost);
             return;
         }

@@ -27,7 +27,8 @@ impl Gate {
     pub fn snapshot(&self, path: &Path, note: &[u8]) -> Result<(), Error> {
         let seal = Seal::new(&SNAPSHOT, &self.secret)?;
         let place = Replacement::new(path)?;
-        Ok(place.write(|file| self.write_snapshot(Sealed::new(BufWriter::new(file), seal)?, note))?)
+        Ok(place
+            .write(|file| self.write_snapshot(Sealed::new(BufWriter::new(file), seal)?, note))?)
     }
 
     /// The gate that a snapshot was taken of, spread over so many threads, and its note.

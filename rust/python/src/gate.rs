@@ -50,10 +50,8 @@ impl Gate {
     /// The same if nobody else has it.
     pub(crate) fn try_guard(
         &self,
-    ) -> Result<
-        MutexGuard<'_, zveil_core::Gate>,
-        TryLockError<MutexGuard<'_, zveil_core::Gate>>,
-    > {
+    ) -> Result<MutexGuard<'_, zveil_core::Gate>, TryLockError<MutexGuard<'_, zveil_core::Gate>>>
+    {
         self.inner.try_lock()
     }
 

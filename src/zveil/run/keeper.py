@@ -298,13 +298,6 @@ class Keeper:
                 f"{RESET}"
             )
 
-        for key in ("rotate_ns", "keep_keys"):
-            if was["user"].get(key) != now["user"].get(key):
-                raise StateError(
-                    f"{self._store.path}: how the keys of pseudonyms change is not as it was when "
-                    f"the state was saved; state rotate and keep_keys as before, or {RESET}"
-                )
-
     def _tell(self, saved: Saved) -> None:
         for change in saved.changes:
             for words in change.why:

@@ -18,7 +18,8 @@ pub(super) fn write(gate: &Gate, out: &mut dyn Out) -> Outcome<()> {
     out.number(gate.shards.len() as u64)?;
     out.number(gate.admission.clock as u64)?;
     let admission = &gate.admission;
-    for counter in [gate.observed, gate.released, admission.late, admission.future, admission.invalid]
+    for counter in
+        [gate.observed, gate.released, admission.late, admission.future, admission.invalid]
     {
         out.number(counter)?;
     }

@@ -135,11 +135,8 @@ proptest! {
 
 #[test]
 fn the_limit_is_reached_in_the_test_above() {
-    let settings = Settings {
-        max_future: None,
-        memory_limit: Some(4 << 20),
-        ..Settings::new(2, 1_000_000)
-    };
+    let settings =
+        Settings { max_future: None, memory_limit: Some(4 << 20), ..Settings::new(2, 1_000_000) };
     let rows: Vec<_> = (0..300_000).map(|n| (n, n % 7, n * 7 % 200_000)).collect();
     let mut whole = Gate::new(settings.clone(), secret()).unwrap();
     let mut expected = Vec::new();
