@@ -17,8 +17,10 @@ from zveil.cli.model import model
 from zveil.cli.plan import plan
 from zveil.cli.policy import policy
 from zveil.cli.run import run
+from zveil.cli.serve import serve
 from zveil.cli.simulate import simulate
 from zveil.cli.state import state
+from zveil.cli.token import token
 
 
 class Program(click.Group):
@@ -63,6 +65,6 @@ def main() -> None:
 
 
 for command in (
-    run, policy, plan, model, simulate, audit, figures, state, demo, key, completion,
+    run, serve, policy, plan, model, simulate, audit, figures, state, demo, key, token, completion,
 ):  # fmt: skip
     main.add_command(command)

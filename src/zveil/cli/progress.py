@@ -6,7 +6,7 @@ import time
 import click
 
 from zveil._native import problem_sentence
-from zveil.run import Run
+from zveil.run import Run, Watch
 from zveil.summary import Keeping, Outcome, Summary
 
 _EVERY_S = 0.2
@@ -19,9 +19,13 @@ class Progress:
         self._is_shown = not quiet and sys.stderr.isatty()
         self._next = 0.0
         self._is_dirty = False
+        self.also: Watch | None = None
+        """Is shown the run as well."""
 
     def __call__(self, run: Run) -> None:
         """Show how far the run is, a few times a second."""
+        if self.also is not None:
+            self.also(run)
         now = time.monotonic()
         if not self._is_shown or now < self._next:
             return

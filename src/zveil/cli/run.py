@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from zveil.cli.inputs import (
+    FAILED,
     FORMATS,
     USAGE,
     duration,
@@ -31,6 +32,7 @@ from zveil.run import MAX_BAD, Run
 from zveil.state.error import StateError
 
 if TYPE_CHECKING:
+    from zveil.serve.exporter import Board
     from zveil.state.store import Store
 
 TRIAL = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -180,6 +182,14 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "them again.",
 )  # fmt: skip
 @click.option(
+    "--metrics", metavar="ADDRESS",
+    help="Serve figures for Prometheus at PORT or ADDRESS:PORT, while it runs.",
+)  # fmt: skip
+@click.option(
+    "--tokens", "tokens_file", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Show them only to those with a token of this file that may read; see `zveil token`.",
+)  # fmt: skip
+@click.option(
     "--id", metavar="FIELD",
     help="Field of an id that no two events share: what the sender repeats is decided once.  [*]",
 )  # fmt: skip
@@ -223,6 +233,8 @@ def run(
     state_folder: str | None,
     state_every: str,
     state_reset: bool,
+    metrics: str | None,
+    tokens_file: str | None,
     threads: int,
     on_error: str,
     max_bad: float,
@@ -309,6 +321,7 @@ def run(
             memory=ceiling(),
             store=store,
         )
+        progress.also = _exported(metrics, tokens_file, going)
         if store is not None and state_reset:
             store.forget()
             report("starting anew: a value is veiled until enough users have shown it again")
@@ -340,6 +353,20 @@ def _check_state(
             f"--state-reset: {output} was written before, and would be overwritten; move it away, "
             "or name another with -o"
         )
+
+
+def _exported(address: str | None, tokens_file: str | None, run: Run) -> Board | None:
+    if address is None:
+        if tokens_file is not None:
+            raise click.UsageError("--tokens: goes with --metrics")
+        return None
+    from zveil.cli.export import export
+
+    try:
+        return export(address, tokens_file, run)
+    except OSError as error:
+        say(f"Error: {error}")
+        raise SystemExit(FAILED) from None
 
 
 def _store(

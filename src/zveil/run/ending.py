@@ -1,5 +1,6 @@
 """How a run ends before its input does: bad input, or someone who asks for it."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,8 @@ class Stop:
     def __init__(self) -> None:
         self._is_asked = False
         self._is_waiting = False
+        self.resumed = time.perf_counter()
+        """When the last wait was over, by the clock that measures."""
 
     def ask(self) -> None:
         """Ask for it; from a signal handler too, where it raises `Stopped` if the run waits."""
@@ -39,3 +42,4 @@ class Stop:
             yield
         finally:
             self._is_waiting = False
+            self.resumed = time.perf_counter()

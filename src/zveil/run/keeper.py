@@ -234,6 +234,11 @@ class Keeper:
 
     def _go_on(self, saved: Saved, inputs: Sequence[Input]) -> None:
         note, now, was = saved.note, self._policy.meaning(), saved.meaning
+        if "input" not in note:
+            raise StateError(
+                f"{self._store.path}: is the state of a service, not of a run; give this run one "
+                f"of its own, or {RESET}"
+            )
         self._check_fields(was, now)
         position = InputPosition.of(note["input"])
         had_files = bool(position.finished or position.place)

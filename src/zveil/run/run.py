@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from zveil._native import EventIds, Keyring
 from zveil.durations import LONGEST_NS, duration_ns
 from zveil.fields import FieldError
+from zveil.gate import Gate
 from zveil.io import ByteSource, Format, Input
 from zveil.policy import Policy
 from zveil.run.ending import BadInputError, Stop
@@ -46,6 +47,29 @@ def _sets(policy: Policy, trial: Sequence[int]) -> list[int | None]:
         return [None]
     own = {attribute.z for attribute in policy.attributes}
     return [*trial] if len(own) == 1 and own <= set(trial) else [None, *trial]
+
+
+def event_ids(policy: Policy, key: bytes | None, memory: int | None) -> EventIds:
+    """Make what remembers the ids of events, for as long as an event may come again and count.
+
+    Parameters
+    ----------
+    policy
+        Its windows and limits.
+    key
+        32 secret bytes for the hashes; random ones by default.
+    memory
+        Bytes for the state where the policy has no limit, of which an eighth is for ids.
+    """
+    room = policy.limits.meaning().get("memory", memory)
+    future = policy.limits.max_future
+    longest = max(each.window_ns for each in policy.attributes)
+    return EventIds(
+        key=secrets.token_bytes(32) if key is None else key,
+        window_ns=min(longest + policy.lateness_ns, LONGEST_NS),
+        most=_MOST_IDS if room is None else max(room // _SHARE_OF_IDS // _ID_BYTES, _LEAST_IDS),
+        max_future_ns=None if future is None else duration_ns(future, "max_future"),
+    )
 
 
 class Run:
@@ -238,6 +262,16 @@ class Run:
         return found
 
     @property
+    def gates(self) -> list[Gate]:
+        """The gates of the policy, one for each attribute; of a trial, those of its first z."""
+        return self._gates[: len(self.policy.attributes)]
+
+    @property
+    def took_s(self) -> float:
+        """Seconds since what is decided and written by now has arrived."""
+        return time.perf_counter() - self._stop.resumed
+
+    @property
     def position(self) -> int:
         """Bytes read so far, as stored."""
         return self._done_bytes + (0 if self._source is None else self._source.position)
@@ -328,15 +362,7 @@ class Run:
             return None
         if self._keeper is not None and self._keeper.ids is not None:
             return self._keeper.ids
-        room = policy.limits.meaning().get("memory", memory)
-        future = policy.limits.max_future
-        longest = max(each.window_ns for each in policy.attributes)
-        ids = EventIds(
-            key=secrets.token_bytes(32) if store is None else store.secret("ids"),
-            window_ns=min(longest + policy.lateness_ns, LONGEST_NS),
-            most=_MOST_IDS if room is None else max(room // _SHARE_OF_IDS // _ID_BYTES, _LEAST_IDS),
-            max_future_ns=None if future is None else duration_ns(future, "max_future"),
-        )
+        ids = event_ids(policy, None if store is None else store.secret("ids"), memory)
         if self._keeper is not None:
             self._keeper.ids = ids
         return ids

@@ -1,0 +1,1 @@
+"""Events over HTTP: the service, what it measures, and who may use it."""
