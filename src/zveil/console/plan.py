@@ -1,0 +1,338 @@
+"""The page *Plan*: the trade-off to play with, and the policy that comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from nicegui import background_tasks, ui
+
+from zveil.console.charts import GREY, ONE, THREE, TWO, axis, frame, line, mark, rule
+from zveil.console.choice import (
+    HORIZONS,
+    KS,
+    PROBABILITIES,
+    ROTATIONS,
+    WINDOWS,
+    Z_VALUES,
+    Choice,
+    lead,
+    nearest,
+    windows_words,
+)
+from zveil.console.proposal import Names, proposal, typed_names
+from zveil.console.shell import Slider, box, button, chart, field, rich, words
+from zveil.console.source import Source
+from zveil.console.view import View
+from zveil.console.worker import Worker, WorkError
+from zveil.policy import PolicyError
+
+_SETTLES_S = 0.06
+
+
+class PlanPage:
+    """The page of one browser."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._choice = Choice.of(view.policy)
+        self._names = Names.of(view.policy)
+        self._drawn: object = None
+        self._is_working = False
+        self._is_stale = True
+        with box("div", "head"):
+            words("h1", "Plan")
+            words("p", "What a z is worth in k-anonymity, and what it costs in data.", "quiet")
+        with box("div", "grid split"):
+            with box("div", "grid"):
+                self._knobs()
+                self._source = Source(view, self._names, self._choice, self._changed)
+            with box("div", "grid"):
+                self._outcome()
+                self._charts()
+                self._ways_card()
+                self._policy_card()
+        self._write_policy()
+        ui.context.client.on_delete(self._source.leave)
+        ui.timer(0.05, self._changed, once=True)
+
+    def _knobs(self) -> None:
+        choice = self._choice
+        zs = Slider(
+            name="z",
+            label="z",
+            values=Z_VALUES,
+            texts=[f"{z:,}" for z in Z_VALUES],
+            hint="Users who must share a value within the window before it leaves.",
+        )
+        self._z_slider = zs
+        windows = [text for text, _ in WINDOWS]
+        self._rotate_slider = Slider(
+            name="rotate",
+            label="Rotation",
+            values=ROTATIONS,
+            texts=["ids stay" if n is None else f"every {windows_words(n)}" for n in ROTATIONS],
+            hint="After how long user ids change, so that nobody can link more.",
+        )
+        with box("section", "card"):
+            words("h2", "What you choose")
+            zs.show(nearest(choice.z, Z_VALUES), self._setter("z"))
+            Slider(
+                name="window",
+                label="Window",
+                values=windows,
+                texts=windows,
+                hint="How long a user counts for a value.",
+            ).show(choice.window, self._setter("window"))
+            self._rotate_slider.show(choice.rotate, self._setter("rotate"))
+        with box("section", "card"):
+            words("h2", "Against whom")
+            Slider(
+                name="horizon",
+                label="Horizon",
+                values=HORIZONS,
+                texts=[windows_words(n) for n in HORIZONS],
+                hint="Windows that an observer watches.",
+            ).show(choice.horizon, self._setter("horizon"))
+            Slider(
+                name="k",
+                label="k",
+                values=KS,
+                texts=[str(k) for k in KS],
+                hint="Users who must look alike in all that was released of them.",
+            ).show(choice.k, self._setter("k"))
+            Slider(
+                name="probability",
+                label="Wanted",
+                values=PROBABILITIES,
+                texts=[f"{share:.3g} %" for share in PROBABILITIES],
+                hint="Share of visible users who should be one of k.",
+            ).show(choice.probability, self._setter("probability"))
+
+    def _setter(self, name: str) -> Callable[[Any], None]:
+        def set_(value: Any) -> None:
+            setattr(self._choice, name, value)
+            self._write_policy()
+            self._changed()
+
+        return set_
+
+    def _outcome(self) -> None:
+        with box("section", "card", **{"aria-live": "polite", "aria-label": "Outcome"}):
+            self._lead = rich("", "lead")
+            self._beside = rich("", "quiet")
+            self._problem = words("p", "", "problem", role="alert")
+        self._problem.set_visibility(False)
+
+    def _charts(self) -> None:
+        def zs() -> dict[str, Any]:
+            return axis("log", unit="zveil.short", name="z", min=1)
+
+        percents = axis("value", unit="zveil.percent", min=0, max=100)
+        with box("div", "grid pair"):
+            with box("section", "card"):
+                words("h2", "Visible users in a crowd of k")
+                self._anonymity = chart(
+                    frame(
+                        x=zs(),
+                        y=percents,
+                        unit="zveil.percent",
+                        series=[
+                            line("averaged over what users hold", ONE),
+                            line("the paper's formula: too optimistic", GREY, dashes="dashed"),
+                            mark("your choice", TWO),
+                        ],
+                    ),
+                    "Share of visible users who are one of k, by z: averaged, and by the paper",
+                    "tall",
+                )
+            with box("section", "card"):
+                words("h2", "What is left of the data")
+                self._utility = chart(
+                    frame(
+                        x=zs(),
+                        y=percents,
+                        unit="zveil.percent",
+                        series=[
+                            line("observations released", ONE),
+                            line("values that ever appear", THREE, dashes="dashed"),
+                            mark("your choice", TWO),
+                        ],
+                    ),
+                    "Share of observations released and of values that ever appear, by z",
+                    "tall",
+                )
+
+    def _ways_card(self) -> None:
+        with box("section", "card"):
+            words("h2", "Ways to reach what you want")
+            words(
+                "p",
+                "The smallest z for each rotation. Ids that change sooner allow a smaller z, and "
+                "more is released.",
+                "quiet small",
+            )
+            self._seek = button("Find them", self._find_ways, "main")
+            self._seeking = words("p", "", "busy")
+            self._seeking.set_visibility(False)
+            self._ways = box("div")
+
+    async def _find_ways(self) -> None:
+        if self._view.at_work.locked():
+            self._tell_ways("Others are being worked out just now; try again in a moment.")
+            return
+        worker = self._source.worker or Worker()
+        self._ways.clear()
+        self._seek.set_visibility(False)
+        self._seeking.set_text("working it out; this takes a few seconds")
+        self._seeking.set_visibility(True)
+        try:
+            async with self._view.at_work:
+                found = await worker.ask("ways", self._choice.given(), self._seeking.set_text)
+            self._show_ways(found["options"])
+        except WorkError as error:
+            self._tell_ways(str(error))
+        finally:
+            if worker is not self._source.worker:
+                worker.close()
+            self._seeking.set_visibility(False)
+            self._seek.set_visibility(True)
+
+    def _tell_ways(self, text: str) -> None:
+        self._ways.clear()
+        with self._ways:
+            words("p", text, "problem", role="alert")
+
+    def _show_ways(self, options: list[dict[str, Any]]) -> None:
+        self._ways.clear()
+        with self._ways:
+            if not options:
+                words("p", "No z reaches it, however often ids change. Want less, or a shorter "
+                      "horizon, or take a longer window.", "notice")  # fmt: skip
+                return
+            with box("div", "scroll"), box("table"):
+                with box("thead"), box("tr"):
+                    for name in ("ids change every", "z", f"p_{self._choice.k}", "released", ""):
+                        words("th", name, scope="col")
+                with box("tbody"):
+                    for each in options:
+                        self._show_way(each)
+
+    def _show_way(self, option: dict[str, Any]) -> None:
+        rotate = None if option["rotate"] is None else round(option["rotate"])
+        with box("tr"):
+            words("th", "they stay" if rotate is None else windows_words(rotate), scope="row")
+            for text in (f"{option['z']:,}", f"{option['p_k']:.1%}", f"{option['released']:.1%}"):
+                words("td", text)
+            with box("td"):
+                label = f"Take z = {option['z']:,}"
+                button("Take", lambda: self._take(option["z"], rotate), **{"aria-label": label})
+
+    def _take(self, z: int, rotate: int | None) -> None:
+        self._choice.z, self._choice.rotate = z, rotate
+        self._z_slider.move(nearest(z, Z_VALUES), f"{z:,}")
+        self._rotate_slider.move(nearest(rotate, ROTATIONS))
+        self._write_policy()
+        self._changed()
+
+    def _policy_card(self) -> None:
+        with box("section", "card"):
+            words("h2", "The policy")
+            with box("div", "fields"):
+                names = self._names
+                field("policy-time", "Field of the time", names.time, self._namer("time"))
+                field("policy-user", "Field of the user", names.user, self._namer("user"))
+                attributes = ", ".join(names.attributes)
+                field("policy-attributes", "Attributes", attributes, self._namer("attributes"))
+            self._policy_problem = words("p", "", "problem", role="alert")
+            with box("pre", tabindex=0, **{"aria-label": "The policy, as TOML"}):
+                self._policy = words("code", "", id="policy")
+            with box("div", "row"):
+                words("button", "Copy", "main", type="button", **{"data-copies": "policy"})
+                words("span", "Save it as zveil.toml, then: zveil policy check zveil.toml",
+                      "quiet small")  # fmt: skip
+
+    def _namer(self, name: str) -> Callable[[str], None]:
+        def set_(value: str) -> None:
+            typed = {
+                "time": self._names.time,
+                "user": self._names.user,
+                "attributes": ", ".join(self._names.attributes),
+            } | {name: value}
+            self._names = typed_names(**typed)
+            self._write_policy()
+
+        return set_
+
+    def _write_policy(self) -> None:
+        choice = self._choice
+        try:
+            text = proposal(
+                self._names,
+                z=choice.z,
+                window=choice.window,
+                rotate=choice.rotate,
+                running=self._view.policy is not None,
+            )
+        except PolicyError as error:
+            self._policy_problem.set_text(str(error))
+            self._policy_problem.set_visibility(True)
+            return
+        self._policy_problem.set_visibility(False)
+        self._policy.set_text(text)
+
+    def _changed(self) -> None:
+        """Have it worked out anew; while that goes on, only the last change counts."""
+        self._is_stale = True
+        if not self._is_working:
+            self._is_working = True
+            background_tasks.create(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._is_stale:
+                await asyncio.sleep(_SETTLES_S)
+                self._is_stale = False
+                await self._work_out()
+        finally:
+            self._is_working = False
+
+    async def _work_out(self) -> None:
+        given, worker = self._choice.given(), self._source.worker or self._view.curves
+        try:
+            shape = self._choice.shape(), worker
+            if shape != self._drawn:
+                self._draw(await worker.ask("curves", given))
+                self._drawn = shape
+            self._show(await worker.ask("point", given), given)
+            self._problem.set_visibility(False)
+        except WorkError as error:
+            self._problem.set_text(str(error))
+            self._problem.set_visibility(True)
+
+    def _draw(self, found: dict[str, Any]) -> None:
+        zs, every = found["z"], max(found["attributes"], 1)
+
+        def percents(values: list[float], of: float = 1.0) -> list[list[float]]:
+            return [[z, round(100 * each / of, 4)] for z, each in zip(zs, values, strict=True)]
+
+        series = self._anonymity.options["series"]
+        series[0]["data"], series[1]["data"] = percents(found["visible"]), percents(found["paper"])
+        series = self._utility.options["series"]
+        series[0]["data"] = percents(found["released"])
+        series[1]["data"] = percents(found["distinct"], every)
+        for drawn in (self._anonymity, self._utility):
+            drawn.options["xAxis"]["max"] = zs[-1]
+
+    def _show(self, found: dict[str, Any], given: dict[str, Any]) -> None:
+        z, wanted = found["z"], 100 * given["probability"]
+        series = self._anonymity.options["series"]
+        series[0]["markLine"] = rule(wanted, f"wanted: {wanted:.3g} %")
+        series[2]["data"] = [[z, round(100 * found["visible"], 3)]]
+        self._utility.options["series"][2]["data"] = [[z, round(100 * found["released"], 3)]]
+        self._anonymity.update()
+        self._utility.update()
+        first, second = lead(found, self._choice)
+        self._lead.set_content(first)
+        self._beside.set_content(second)
