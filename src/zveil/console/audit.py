@@ -10,12 +10,12 @@ from typing import Any
 from nicegui import ui
 
 from zveil.console.charts import FOUR, GREY, ONE, THREE, TWO, axis, bars, frame, line
-from zveil.console.choice import percent
-from zveil.console.files import Given, size_words
+from zveil.console.files import Given
 from zveil.console.proposal import Names, typed_names
 from zveil.console.shell import box, button, chart, choice, field, rich, table, words
 from zveil.console.source import file_field
 from zveil.console.view import View
+from zveil.console.wording import percent, size
 from zveil.console.worker import Worker, WorkError
 
 _ROTATIONS = {"not at all": None, "every hour": "1h", "every day": "1d", "every week": "7d"}
@@ -142,7 +142,7 @@ class AuditPage:
             worker.close()
             given.close()
         self._account, self._name = found["account"], given.name
-        self._show(found, f"{given.name}, {size_words(given.size)}")
+        self._show(found, f"{given.name}, {size(given.size)}")
 
     def _show(self, found: dict[str, Any], title: str) -> None:
         account = found["account"]
@@ -200,7 +200,7 @@ class AuditPage:
                 frame(
                     x=axis("value", name="points known", min=1, max=5, interval=1),
                     y=axis("value", unit="zveil.percent", min=0, max=100),
-                    series=[line("singled out", TWO, shares, showSymbol=True)],
+                    series=[line("singled out", TWO, shares, symbol="circle", symbolSize=8)],
                     unit="zveil.percent",
                 ),
                 "Share of users whom a few random points of theirs single out",
@@ -239,11 +239,10 @@ def summary(account: dict[str, Any], point: str) -> str:
     known = [(n, share) for n, share in account["unicity"].items() if share is not None]
     three = [(n, share) for n, share in known if int(n) <= 3]
     for n, share in three[-1:]:
-        points = "random point singles" if n == "1" else f"{n} random points single"
-        lone = "One " if n == "1" else ""
+        points = "a random point" if n == "1" else f"{n} random points"
         sentences.append(
-            f"{lone}{points}, each {escape(point)}, out <b>{percent(share)}</b> of those who have "
-            "as many.".replace("singles, each", "of theirs, each")
+            f"Who knows {points} of a user, each {escape(point)}, singles out "
+            f"<b>{percent(share)}</b> of them."
         )
     return " ".join(sentences)
 

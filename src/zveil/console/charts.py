@@ -28,7 +28,13 @@ def frame(*, x: Options, y: Options, series: list[Options], unit: str) -> Option
     return {
         "animation": False,
         "textStyle": {"color": QUIET, "fontFamily": _FONT},
-        "grid": {"left": 8, "right": 18, "top": 38, "bottom": 8, "containLabel": True},
+        "grid": {
+            "left": 8,
+            "right": 18,
+            "top": 38,
+            "bottom": 28 if x["name"] else 8,
+            "containLabel": True,
+        },
         "legend": {
             "top": 0,
             "left": 0,
@@ -36,7 +42,7 @@ def frame(*, x: Options, y: Options, series: list[Options], unit: str) -> Option
             "itemHeight": 9,
             "itemGap": 16,
             "textStyle": {"color": QUIET, "fontSize": 12.5},
-            "data": [each["name"] for each in series if not each.get("silent")],
+            "data": [_entry(each) for each in series],
         },
         "tooltip": {
             "trigger": "axis",
@@ -51,6 +57,12 @@ def frame(*, x: Options, y: Options, series: list[Options], unit: str) -> Option
         "yAxis": y,
         "series": series,
     }
+
+
+def _entry(series: Options) -> Options:
+    """Give the entry of a legend; a line is shown as it is drawn, without a point on it."""
+    hidden = {"itemStyle": {"opacity": 0}} if series["type"] == "line" else {}
+    return {"name": series["name"], **hidden}
 
 
 def axis(kind: str, *, unit: str | None = None, name: str = "", **more: Any) -> Options:
@@ -80,9 +92,7 @@ def line(name: str, colour: str, data: Line = (), *, dashes: str = "solid", **mo
         "name": name,
         "type": "line",
         "data": list(data),
-        "showSymbol": False,
-        "symbol": "circle",
-        "symbolSize": 5,
+        "symbol": "none",
         "lineStyle": {"color": colour, "width": 2, "type": dashes},
         "itemStyle": {"color": colour},
         "emphasis": {"disabled": True},

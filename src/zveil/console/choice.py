@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, TypeVar
 
+from zveil.console.wording import percent, plural, span
 from zveil.durations import duration_ns
 from zveil.policy import Policy
 
@@ -101,7 +102,7 @@ def lead(found: Mapping[str, Any], choice: Choice) -> tuple[str, str]:
     """Say what a choice comes to, as HTML: the outcome, and what stands beside it."""
     others = "one other" if choice.k == 2 else f"{choice.k - 1} others"
     share, linked = found["visible"], choice.linked
-    length = span(linked * choice.window_s)
+    windows, length = plural(linked, "window"), span(linked * choice.window_s)
     is_enough = share >= choice.probability / 100
     verdict = "as you want" if is_enough else f"less than the {choice.probability:.3g} % you want"
     if not found["visible_share"] or found["released"] < 1e-9:
@@ -109,7 +110,7 @@ def lead(found: Mapping[str, Any], choice: Choice) -> tuple[str, str]:
     else:
         first = (
             f"At <b>z = {choice.z:,}</b>, <b>{percent(share)}</b> of visible users share all that "
-            f"an observer can link of them, {windows_words(linked)} or {length}, with at least "
+            f"an observer can link of them, {windows} ({length}), with at least "
             f"{others}: {verdict}. <b>{percent(found['released'])}</b> of observations leave."
         )
     second = (
@@ -125,7 +126,7 @@ def lead(found: Mapping[str, Any], choice: Choice) -> tuple[str, str]:
 def _measured(found: Mapping[str, Any]) -> str:
     if found["p_k"] is None:
         return "On your trace the gate releases nothing at this z."
-    over = windows_words(round(found["windows"]))
+    over = plural(round(found["windows"]), "window")
     return (
         f"On your trace, by the gate itself, over {over}: <b>{percent(found['p_k'])}</b> "
         f"({percent(found['low'])} to {percent(found['high'])}), and "
@@ -145,38 +146,3 @@ def nearest(value: Value, among: Sequence[Value]) -> Value:
     wanted: Any = value
     found: Value = min(numbers, key=lambda each: abs(log(each / max(wanted, 1e-9))))
     return found
-
-
-def windows_words(count: int) -> str:
-    """Write a number of windows.
-
-    >>> windows_words(1), windows_words(24)
-    ('1 window', '24 windows')
-    """
-    return "1 window" if count == 1 else f"{count:,} windows"
-
-
-def span(seconds: float) -> str:
-    """Write a span of time in its largest unit that fits.
-
-    >>> span(3600), span(86_400), span(100_800)
-    ('1 hour', '1 day', '28 hours')
-    """
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds % size == 0:
-            count = round(seconds / size)
-            return f"{count:,} {unit}" + ("" if count == 1 else "s")
-    return f"{seconds:,.0f} seconds"
-
-
-def percent(share: float) -> str:
-    """Write a share so that a little is never nothing, and nearly all never all.
-
-    >>> percent(0.1244), percent(0.00001), percent(0.99999), percent(0.0)
-    ('12.4 %', 'under 0.1 %', 'over 99.9 %', '0 %')
-    """
-    if share in (0, 1):
-        return f"{share:.0%}".replace("%", " %")
-    if share < 0.001:
-        return "under 0.1 %"
-    return "over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %"

@@ -15,6 +15,7 @@ from typing import IO, TypeAlias
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
+from zveil.console.wording import size
 from zveil.durations import size_bytes
 from zveil.io import of_path
 from zveil.io.sources import natural
@@ -86,38 +87,38 @@ class Inbox:
             # No name, no copy: it goes to the process that reads it as it is.
             file = tempfile.TemporaryFile(prefix="zveil-")  # noqa: SIM115
             try:
-                size = await self._receive(request, file)
+                count = await self._receive(request, file)
             except (TimeoutError, ClientDisconnect):
                 file.close()
                 return _refused("The file did not arrive.", 408)
             except OSError:
                 file.close()
                 return _refused("There is no room for it on the server.", 507)
-        if size > self.largest:
+        if count > self.largest:
             file.close()
             return _refused(self._too_large(), 413)
-        await taker(Given(file, shown_name(request.query_params.get("name", "")), size))
+        await taker(Given(file, shown_name(request.query_params.get("name", "")), count))
         return Response(status_code=204)
 
     async def _receive(self, request: Request, file: IO[bytes]) -> int:
         """Write what comes, up to one byte more than allowed; give how much that is."""
-        size = 0
+        count = 0
         pieces = request.stream().__aiter__()
         while True:
             try:
                 piece = await asyncio.wait_for(pieces.__anext__(), _QUIET_S)
             except StopAsyncIteration:
                 break
-            size += len(piece)
-            if size > self.largest:
+            count += len(piece)
+            if count > self.largest:
                 break
             await asyncio.to_thread(file.write, piece)
         await asyncio.to_thread(file.flush)
-        return size
+        return count
 
     def _too_large(self) -> str:
         return (
-            f"The file is larger than {size_words(self.largest)}. Start the service with a larger "
+            f"The file is larger than {size(self.largest)}. Start the service with a larger "
             "--upload, or use zveil audit where the file is."
         )
 
@@ -174,19 +175,6 @@ def shown_name(name: str) -> str:
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     kept = "".join(letter for letter in last if letter.isprintable())
     return kept[-_LONGEST_NAME:].lstrip(".- ") or "file"
-
-
-def size_words(count: float) -> str:
-    """Write a size as people read it.
-
-    >>> size_words(0), size_words(2_100_000), size_words(256 << 20)
-    ('0 B', '2.0 MiB', '256 MiB')
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            break
-        count /= 1024
-    return f"{count:.1f} {unit}" if unit != "B" and count < 10 else f"{count:.0f} {unit}"
 
 
 def _refused(words: str, status: int) -> Response:

@@ -112,7 +112,8 @@ class Guard:
         if scope["type"] == "websocket":
             await self._app(scope, self._while_it_holds(session, receive), send)
         else:
-            await self._app(scope, receive, _Page(send, is_plain=scope["path"] in self._door.public))
+            is_plain = scope["path"] in self._door.public
+            await self._app(scope, receive, _Page(send, is_plain=is_plain))
 
     def _judge(self, scope: Scope, headers: dict[str, str]) -> tuple[int | None, Session | None]:
         """Give the status to refuse with, if any, and the session."""

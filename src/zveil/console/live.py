@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from math import ceil, log2
 from typing import Any
 
 from nicegui import ui
@@ -13,9 +17,10 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from zveil.console.charts import ONE, THREE, TWO, area, axis, frame, line
 from zveil.console.course import SPANS, Course, Pace, course, pace
-from zveil.console.files import size_words
+from zveil.console.proposal import Names
 from zveil.console.shell import box, button, chart, rich, table, words
 from zveil.console.view import View
+from zveil.console.wording import NONE, age, duration, percent, plural, rate, size
 from zveil.policy import Policy
 from zveil.serve.monitor import Figures
 
@@ -28,7 +33,6 @@ _REASONS = {
     "empty": "incomplete",
     "filtered": "left out by lists of names",
 }
-_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 @dataclass
@@ -43,7 +47,7 @@ class _Tile:
     def make(cls, name: str) -> _Tile:
         with box("section", "card tile", **{"aria-label": name}) as card:
             words("span", name, "name")
-            return cls(card, words("span", "\N{EN DASH}", "figure"), words("span", "", "more"))
+            return cls(card, words("span", NONE, "figure"), words("span", "", "more"))
 
     def set(self, figure: str, more: str = "", *, is_warning: bool = False) -> None:
         self.figure.set_text(figure)
@@ -93,9 +97,7 @@ class Live:
 
     def _charts(self) -> None:
         with box("div", "row", role="group", **{"aria-label": "How far back"}):
-            self._spans = {
-                span: button(span, lambda span=span: self._show(span)) for span in SPANS
-            }
+            self._spans = {span: button(span, partial(self._show, span)) for span in SPANS}
         self._mark_span()
         moments = axis("time")
         with box("div", "grid pair", style="margin-top: .9rem"):
@@ -145,7 +147,7 @@ class Live:
         if not history:
             return
         now = history[-1]
-        has_events = bool(now.observed or now.lines or now.bad)
+        has_events = bool(now.observed or now.lines or sum(now.bad.values()))
         if self._empty.visible == has_events:
             self._empty.set_visibility(not has_events)
             self._full.set_visibility(has_events)
@@ -171,17 +173,14 @@ class Live:
         self._in.set(rate(speed.observed), f"{now.observed:,} in all")
         self._out.set(rate(speed.released), f"{now.released:,} in all")
         self._share.set(
-            "\N{EN DASH}" if speed.share is None else f"{speed.share:.1%}",
-            f"last minute; {now.released / now.observed:.1%} in all" if now.observed else "",
+            percent(speed.share),
+            f"last minute; {percent(now.released / now.observed)} in all" if now.observed else "",
         )
         median, high = now.latency_ms.get(0.5), now.latency_ms.get(0.99)
-        self._latency.set(
-            "\N{EN DASH}" if high is None else milliseconds(high),
-            "" if median is None else f"half take up to {milliseconds(median)}",
-        )
-        self._memory.set(size_words(now.state_bytes), f"{now.attributes:,} values remembered")
+        self._latency.set(duration(high), f"half take up to {duration(median)}" if median else "")
+        self._memory.set(size(now.state_bytes), f"{plural(now.attributes, 'value')} remembered")
         late = now.late / now.observed if now.observed else 0.0
-        self._late.set(f"{now.late:,}", f"{late:.1%} of all came", is_warning=late > 0.05)
+        self._late.set(f"{now.late:,}", f"{percent(late)} of all", is_warning=late > 0.05)
         bad = sum(now.bad.values())
         kinds = ", ".join(f"{count:,} {_kind(name)}" for name, count in now.bad.items() if count)
         more = [kinds] * bool(kinds) + [f"{now.repeated:,} repeated"] * bool(now.repeated)
@@ -189,7 +188,7 @@ class Live:
         self._save(now)
         self._measure(now)
         reasons = [(_REASONS.get(name, name), count) for name, count in now.veiled.items() if count]
-        rows = [(name, f"{count:,}", f"{count / now.observed:.1%}") for name, count in reasons]
+        rows = [(name, f"{count:,}", percent(count / now.observed)) for name, count in reasons]
         empty = [("nothing so far", "", "")]
         self._veiled.set_content(table([("reason", "number", "share"), *(rows or empty)]))
         self._parts.set_content(table(_part_rows(now)))
@@ -203,7 +202,7 @@ class Live:
             return
         is_old = now.snapshot_age > _OLD_SNAPSHOT_S
         more = f"{failures:,} failed" if failures else "since the state was saved"
-        self._saved.set(span_words(now.snapshot_age), more, is_warning=is_old or failures > 0)
+        self._saved.set(age(now.snapshot_age), more, is_warning=is_old or failures > 0)
 
     def _measure(self, now: Figures) -> None:
         """Show what the meter of k-anonymity says, where there is one."""
@@ -211,11 +210,8 @@ class Live:
         if not found:
             return
         self._meter.card.set_visibility(True)
-        share = found.get("share")
-        self._meter.set(
-            "\N{EN DASH}" if share is None else f"{share:.1%}",
-            f"of {found.get('visible', 0):,} visible users",
-        )
+        users = plural(found.get("visible", 0), "visible user")
+        self._meter.set(percent(found.get("share")), f"of {users}")
 
     def _draw(self, lines: Course) -> None:
         for drawn, every in (
@@ -226,7 +222,19 @@ class Live:
         ):
             for place, data in enumerate(every):
                 drawn.options["series"][place]["data"] = data
+            if drawn is self._held:
+                drawn.options["yAxis"]["interval"] = step([each[1] or 0 for each in lines.state])
             drawn.update()
+
+
+def step(sizes: list[float]) -> int:
+    """Give how far apart the lines of a scale of sizes are: a power of two, about four of them.
+
+    >>> step([3_000_000]), step([])
+    (1048576, 1)
+    """
+    most = max(sizes, default=0)
+    return 1 << max(ceil(log2(most / 4)), 0) if most > 4 else 1
 
 
 def _first_event(policy: Policy | None, address: str, *, needs_token: bool) -> None:
@@ -241,12 +249,9 @@ def _first_event(policy: Policy | None, address: str, *, needs_token: bool) -> N
 
 def first_event(policy: Policy | None, address: str, *, needs_token: bool) -> str:
     """Write the command that sends a first event."""
-    import json
-
-    record: dict[str, Any] = {"ts": 1767258000, "uid": "ada", "host": "example.org"}
-    if policy is not None:
-        names = {policy.time.field: 1767258000, policy.user.field: "ada"}
-        record = names | dict.fromkeys(policy.names, "example.org")
+    names = Names.of(policy)
+    record: dict[str, Any] = {names.time: int(time.time()), names.user: "ada"}
+    record |= dict.fromkeys(names.attributes, "example.org")
     lines = [f"curl {address}/v1/observations"]
     if needs_token:
         lines.append('-H "Authorization: Bearer $TOKEN"')
@@ -258,45 +263,11 @@ def first_event(policy: Policy | None, address: str, *, needs_token: bool) -> st
 def _part_rows(now: Figures) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("attribute", "z", "window", "released", "remembered")]
     for each in now.parts:
-        share = f"{each.released / each.observed:.1%}" if each.observed else "\N{EN DASH}"
-        window = span_words(each.window_ns / 1e9)
+        share = percent(each.released / each.observed if each.observed else None)
+        window = age(each.window_ns / 1e9)
         rows.append((each.attribute, f"{each.z:,}", window, share, f"{each.attributes:,}"))
     return rows
 
 
 def _kind(name: str) -> str:
     return name.replace("_", " ")
-
-
-def rate(value: float) -> str:
-    """Write a rate.
-
-    >>> rate(0), rate(3.25), rate(41234.5)
-    ('0', '3.2', '41,234')
-    """
-    return f"{value:,.0f}" if value == 0 or value >= 10 else f"{value:.1f}"
-
-
-def milliseconds(value: float) -> str:
-    """Write how long a decision takes.
-
-    >>> milliseconds(0.0421), milliseconds(3.14), milliseconds(1234.5)
-    ('0.042 ms', '3.1 ms', '1,234 ms')
-    """
-    if value < 1:
-        return f"{value:.2g} ms"
-    return f"{value:.1f} ms" if value < 100 else f"{value:,.0f} ms"
-
-
-def span_words(seconds: float) -> str:
-    """Write a span of time in its two largest units.
-
-    >>> span_words(4.2), span_words(3600), span_words(90061)
-    ('4 s', '1 h', '1 d 1 h')
-    """
-    left, found = round(seconds), []
-    for unit, size in _UNITS:
-        if left >= size:
-            found.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(found[:2]) or "0 s"

@@ -19,12 +19,12 @@ from zveil.console.choice import (
     Choice,
     lead,
     nearest,
-    windows_words,
 )
 from zveil.console.proposal import Names, proposal, typed_names
 from zveil.console.shell import Slider, box, button, chart, field, rich, words
 from zveil.console.source import Source
 from zveil.console.view import View
+from zveil.console.wording import percent, plural
 from zveil.console.worker import Worker, WorkError
 from zveil.policy import PolicyError
 
@@ -72,7 +72,7 @@ class PlanPage:
             name="rotate",
             label="Rotation",
             values=ROTATIONS,
-            texts=["ids stay" if n is None else f"every {windows_words(n)}" for n in ROTATIONS],
+            texts=["ids stay" if n is None else f"every {plural(n, 'window')}" for n in ROTATIONS],
             hint="After how long user ids change, so that nobody can link more.",
         )
         with box("section", "card"):
@@ -92,7 +92,7 @@ class PlanPage:
                 name="horizon",
                 label="Horizon",
                 values=HORIZONS,
-                texts=[windows_words(n) for n in HORIZONS],
+                texts=[plural(n, "window") for n in HORIZONS],
                 hint="Windows that an observer watches.",
             ).show(choice.horizon, self._setter("horizon"))
             Slider(
@@ -222,8 +222,8 @@ class PlanPage:
     def _show_way(self, option: dict[str, Any]) -> None:
         rotate = None if option["rotate"] is None else round(option["rotate"])
         with box("tr"):
-            words("th", "they stay" if rotate is None else windows_words(rotate), scope="row")
-            for text in (f"{option['z']:,}", f"{option['p_k']:.1%}", f"{option['released']:.1%}"):
+            words("th", "they stay" if rotate is None else plural(rotate, "window"), scope="row")
+            for text in (f"{option['z']:,}", percent(option["p_k"]), percent(option["released"])):
                 words("td", text)
             with box("td"):
                 label = f"Take z = {option['z']:,}"

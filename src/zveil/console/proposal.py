@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from zveil.policy import Policy
 from zveil.policy.file import parse_policy
 
+_MORE = "# Hierarchies, kept fields and limits of the running policy: carry them over.\n"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
@@ -59,9 +61,7 @@ def proposal(names: Names, *, z: int, window: str, rotate: int | None, running: 
         lines.append(f"window = {_text(window)}")
     text = "\n".join(lines) + "\n"
     parse_policy(text)
-    if running:
-        text = "# Hierarchies, kept fields and limits of the running policy: carry them over.\n" + text
-    return text
+    return _MORE + text if running else text
 
 
 def typed_names(time: str, user: str, attributes: str) -> Names:

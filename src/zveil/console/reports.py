@@ -32,8 +32,8 @@ from zveil.io import ByteSource, Input, of_path
 from zveil.model import Trace
 
 Given: TypeAlias = Mapping[str, Any]
-"""Plain values: ``number`` and ``name`` of an open file, ``time``, ``user`` and ``attributes``; where
-they are stated, ``time_format`` and ``rotate``."""
+"""Plain values: ``number`` and ``name`` of an open file, ``time``, ``user`` and ``attributes``;
+where they are stated, ``time_format`` and ``rotate``."""
 
 Watch: TypeAlias = Callable[[str], None]
 
@@ -47,13 +47,14 @@ def report(given: Given, watch: Watch) -> dict[str, Any]:
     rotate = given.get("rotate")
     rotate_ns = None if rotate is None else duration_ns(rotate, "rotate")
     found = audit(observations, options=Options(rotate_ns=rotate_ns), bad=bad, watch=watch)
+    course = found.utility.course
     return {
         "account": as_dict(found),
         "tables": [{"title": title, "rows": rows} for title, rows in _tables(found)],
         "notes": notes(found),
         "limits": list(LIMITS),
         "point": resolution_words(found.options.resolution),
-        "step": None if found.utility.course is None else period_words(found.utility.course.step_ns),
+        "step": None if course is None else period_words(course.step_ns),
     }
 
 
@@ -148,4 +149,3 @@ def _watched(events: Events, watch: Watch) -> Iterator[pa.RecordBatch]:
             part = f", {min(events.position / events.size, 1):.0%}" if events.size else ""
             watch(f"reading: {rows:,} events{part}")
         yield batch
-

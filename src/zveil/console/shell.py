@@ -48,8 +48,10 @@ def frame(request: Request, path: str, title: str, *, may_leave: bool) -> Iterat
     ui.add_head_html(_HEAD)
     ui.add_body_html(_GONE)
     ui.dark_mode(is_dark)
-    words("a", "Skip to the content", "skip", href="#main")
-    with box("header", "bar"):
+    # The library's own layout has a `main` for the content: what goes before it is put there.
+    layout = ui.context.client.layout
+    with layout, box("header", "bar") as bar:
+        words("a", "Skip to the content", "skip", href="#main")
         words("a", "zveil", "mark", href="/")
         with box("nav", **{"aria-label": "Pages"}):
             for address, page in PAGES:
@@ -62,18 +64,19 @@ def frame(request: Request, path: str, title: str, *, may_leave: bool) -> Iterat
             if may_leave:
                 with box("form", method="post", action="/logout"):
                     words("button", "Log out", type="submit")
-    with box("main", id="main", tabindex="-1"):
+    bar.move(layout, 0)
+    with box("div", "page", id="main", tabindex="-1"):
         yield
 
 
-def box(tag: str, classes: str = "", **attributes: Any) -> Element:
+def box(tag: str, classes: str = "", /, **attributes: Any) -> Element:
     """Make an element to put others in."""
     element = Element(tag).classes(classes)
     element.props.update(attributes)
     return element
 
 
-def words(tag: str, text: str = "", classes: str = "", **attributes: Any) -> TextElement:
+def words(tag: str, text: str = "", classes: str = "", /, **attributes: Any) -> TextElement:
     """Make an element with words in it, which can be set anew."""
     element = TextElement(tag=tag, text=text).classes(classes)
     element.props.update(attributes)

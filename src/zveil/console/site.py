@@ -85,7 +85,9 @@ def mount(
         sessions=sessions,
         hosts=LOOPBACK if hosts is None and tokens is None else hosts,
         public=frozenset(_PLAIN if tokens is not None else _PLAIN[2:]),
-        paths=frozenset({"/", "/plan", "/audit", "/console/session", "/console/console.js"}),
+        paths=frozenset(
+            {"/", "/plan", "/audit", "/favicon.ico", "/console/session", "/console/console.js"}
+        ),
         below=(*_LIBRARY, "/console/files/"),
     )
     app.mount("/", Guard(inner, door, refusal))

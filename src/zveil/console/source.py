@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from nicegui.element import Element
 
-from zveil.console.choice import Choice, span
-from zveil.console.files import Given, size_words
+from zveil.console.choice import Choice
+from zveil.console.files import Given
 from zveil.console.proposal import Names, typed_names
 from zveil.console.shell import box, button, field, words
 from zveil.console.view import View
+from zveil.console.wording import size, span
 from zveil.console.worker import Worker, WorkError
 
 _SOURCES = {"parameters": "Described", "trace": "A trace"}
@@ -45,7 +47,7 @@ class Source:
             words("h2", "Whose users")
             with box("div", "row", role="group", **{"aria-label": "Whose users"}):
                 self._buttons: dict[str, Element] = {
-                    name: button(text, lambda name=name: self._choose(name))
+                    name: button(text, partial(self._choose, name))
                     for name, text in _SOURCES.items()
                 }
             with box("div") as self._described:
@@ -159,9 +161,9 @@ class Source:
             given.close()
         left_out = f"; {found['left_out']:,} left out" if found["left_out"] else ""
         self._tell(
-            told=f"{given.name}, {size_words(given.size)}: {found['observations']:,} observations "
+            told=f"{given.name}, {size(given.size)}: {found['observations']:,} observations "
             f"of {found['users']:,} users and {found['attributes']:,} values over "
-            f"{span(round(found['span_s']))}{left_out}. The file itself is not kept."
+            f"{span(found['span_s'])}{left_out}. The file itself is not kept."
         )
         self._choice.source, self.worker = "trace", worker
         self._mark()
@@ -193,5 +195,5 @@ def file_field(name: str, label: str, ticket: str, largest: int) -> None:
         }
         box("input", id=name, type="file", **attributes)
         words("p", f"NDJSON, CSV, TSV, Parquet or Arrow, plain or packed; up to "
-              f"{size_words(largest)}.", "quiet small", id=f"{name}-hint")  # fmt: skip
+              f"{size(largest)}.", "quiet small", id=f"{name}-hint")  # fmt: skip
         words("p", "", "problem", id=f"{name}-problem", role="alert", hidden=True)

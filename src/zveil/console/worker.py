@@ -56,7 +56,7 @@ class Worker:
         self._is_closed = self._is_used = False
 
     async def ask(
-        self, task: str, given: Mapping[str, Any], watch: Callable[[str], None] | None = None
+        self, task: str, given: Mapping[str, Any], watch: Callable[[str], object] | None = None
     ) -> Any:
         """Have a task done and give what comes out.
 
@@ -90,7 +90,7 @@ class Worker:
                 raise
 
     async def _ask(
-        self, task: str, given: Mapping[str, Any], watch: Callable[[str], None] | None
+        self, task: str, given: Mapping[str, Any], watch: Callable[[str], object] | None
     ) -> Any:
         given = dict(given) | ({} if self._number is None else {"number": self._number})
         process = await self._start()
