@@ -131,7 +131,7 @@ class Gate:
     def _settings(self) -> dict[str, Any]:
         """Give what the gate was told, in nanoseconds and bytes."""
 
-    def _counts(self) -> dict[str, Any]:
+    def _counts(self, entries: bool) -> dict[str, Any]:
         """Count what `zveil.Gate.stats` shows."""
 
     def _save(self, path: str | PathLike[str], note: bytes) -> None:

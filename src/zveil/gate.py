@@ -291,13 +291,20 @@ class Gate(_native.Gate):
             return (event async for event in events if released(event))
         return filter(released, events)
 
-    def stats(self) -> Stats:
-        """Count what was decided and what is held; takes a pass over the state.
+    def stats(self, *, entries: bool = True) -> Stats:
+        """Count what was decided and what is held.
 
+        Parameters
+        ----------
+        entries
+            Whether to count the entries too, which takes a pass over the state; 0 if not.
+
+        Examples
+        --------
         >>> Gate(z=2, window="1h").stats().observed
         0
         """
-        return Stats(**self._counts())
+        return Stats(**self._counts(entries))
 
     def snapshot(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, encrypted under the gate's key.

@@ -57,7 +57,7 @@ class Outcome:
     @classmethod
     def of(cls, attribute: Attribute, gate: Gate, filtered: int) -> "Outcome":
         """Read it off a gate, which takes what a list left out for no value."""
-        stats = gate.stats()
+        stats = gate.stats(entries=False)
         known = stats.released + stats.late + stats.future + stats.invalid
         return cls(
             attribute=attribute.field,
@@ -146,12 +146,15 @@ class Summary:
             Outcome.of(each, gate, out)
             for each, gate, out in zip(attributes, own, filtered or [0] * count, strict=True)
         ]
-        self.state_bytes = sum(gate.stats().bytes for gate in gates)
+        self.state_bytes = sum(gate.stats(entries=False).bytes for gate in gates)
         self.rungs = [
             Rung(z=z, released=released, records=0)
             for place, z in enumerate(zs)
             for released in [
-                sum(g.stats().released for g in gates[place * count : (place + 1) * count])
+                sum(
+                    gate.stats(entries=False).released
+                    for gate in gates[place * count : (place + 1) * count]
+                )
             ]
         ]
         return number

@@ -228,14 +228,19 @@ impl Gate {
         shards.iter_mut().map(|shard| shard.forget(|hash| hasher.user(user, hash), rules)).sum()
     }
 
-    /// Counts attributes and entries one by one: for a look now and then, not for each event.
+    /// Counts entries one by one: for a look now and then, not for each event.
     pub fn stats(&self) -> Stats {
+        let entries: usize = self.shards.iter().map(Shard::entries).sum();
+        Stats { entries: entries as u64, ..self.counts() }
+    }
+
+    /// The same at once, without the entries.
+    pub fn counts(&self) -> Stats {
         let mut sum = Holdings::default();
         let mut refused = self.refused_before;
         for shard in &self.shards {
             let part = shard.holdings();
             sum.attributes += part.attributes;
-            sum.entries += part.entries;
             sum.bytes += part.bytes;
             refused += shard.refused;
         }
@@ -247,7 +252,7 @@ impl Gate {
             invalid: self.admission.invalid,
             refused,
             attributes: sum.attributes as u64,
-            entries: sum.entries as u64,
+            entries: 0,
             bytes: sum.bytes as u64,
             clock: Some(self.admission.clock).filter(|clock| *clock != i64::MIN),
         }

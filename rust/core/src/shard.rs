@@ -50,7 +50,6 @@ pub(crate) struct Now {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Holdings {
     pub(crate) attributes: usize,
-    pub(crate) entries: usize,
     pub(crate) bytes: usize,
 }
 
@@ -503,16 +502,17 @@ impl Shard {
     }
 
     pub(crate) fn holdings(&self) -> Holdings {
+        Holdings { attributes: self.table.live(), bytes: self.budget.used() }
+    }
+
+    /// Users remembered, over all attributes; takes a pass over the table.
+    pub(crate) fn entries(&self) -> usize {
         let entries = self.table.iter().map(|slot| match slot.held() {
             Held::Nobody => 0,
             Held::Single(_) => 1,
             Held::Crowd(crowd) => crowd.len,
         });
-        Holdings {
-            attributes: self.table.live(),
-            entries: entries.sum(),
-            bytes: self.budget.used(),
-        }
+        entries.sum()
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -322,10 +322,10 @@ impl Gate {
         Ok(found)
     }
 
-    #[pyo3(name = "_counts")]
-    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    #[pyo3(name = "_counts", signature = (entries))]
+    fn counts<'py>(&self, py: Python<'py>, entries: bool) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| match self.inner.lock() {
-            Ok(gate) => Ok(gate.stats()),
+            Ok(gate) => Ok(if entries { gate.stats() } else { gate.counts() }),
             Err(_) => Err(Failure::Broken),
         })?;
         let found = PyDict::new(py);

@@ -30,6 +30,8 @@ class ColumnsAct:
         As for `TextAct`.
     schema
         The columns that come in.
+    shared
+        The `swaps` of another act of the same gates and types, to go on with.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class ColumnsAct:
         *,
         keyring: Keyring | None,
         stop_at_problem: bool = False,
+        shared: list[Swaps | None] | None = None,
     ) -> None:
         self._policy = policy
         self._gates = list(gates)
@@ -70,10 +73,11 @@ class ColumnsAct:
         self.leaving = [0] * (len(gates) // len(policy.attributes))
         self._words: tuple[int, pa.Array, pa.Array] | None = None
         # Of several sets of gates nothing leaves: they are a trial.
-        self._swaps = [
+        self.swaps = shared or [
             Swaps(gate, each.swap) if each.swap and len(self.leaving) == 1 else None
             for gate, each in zip(gates, policy.attributes, strict=False)
         ]
+        """What swaps the values of each attribute; None where none may leave as another."""
         self._filters = policy.filters()
         self.filtered = [0] * len(self._filters)
         """Values that lists left out, for each attribute; nothing without lists."""
@@ -88,7 +92,7 @@ class ColumnsAct:
             types[0] = rounded_type(types[0])
         if keyring is not None:
             types[1] = pa.large_string()
-        for number, swaps in enumerate(self._swaps):
+        for number, swaps in enumerate(self.swaps):
             types[2 + number] = types[2 + number] if swaps is None else plain(types[2 + number])
         self._veils = [
             _veil(attribute, kind)
@@ -152,7 +156,7 @@ class ColumnsAct:
         for number, found in enumerate(self._levels):
             if found is not None:
                 columns[2 + number] = found.labels(values[number], decided[number])
-        for number, swaps in enumerate(self._swaps):
+        for number, swaps in enumerate(self.swaps):
             if swaps is not None:
                 kind = plain(columns[2 + number].type)
                 columns[2 + number] = swaps.into(columns[2 + number], kind)
@@ -185,9 +189,9 @@ class ColumnsAct:
     @property
     def swapped(self) -> list[int]:
         """Values that left as others so far, for each attribute; none where none may."""
-        if not any(self._swaps):
+        if not any(self.swaps):
             return []
-        return [0 if swaps is None else swaps.swapped for swaps in self._swaps]
+        return [0 if swaps is None else swaps.swapped for swaps in self.swaps]
 
     def _decided(
         self,
@@ -198,7 +202,7 @@ class ColumnsAct:
         levels: list[pa.Array],
     ) -> NDArray[np.int8]:
         """Give the level released, 0 where there is but one, and -1 where veiled."""
-        found, swaps = self._levels[attribute], self._swaps[attribute]
+        found, swaps = self._levels[attribute], self.swaps[attribute]
         if swaps is not None:
             return swaps.decided(
                 times, users, levels, is_plain=found is None, time_unit=self.moments.unit

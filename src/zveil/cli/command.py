@@ -17,7 +17,9 @@ from zveil.cli.model import model
 from zveil.cli.plan import plan
 from zveil.cli.policy import policy
 from zveil.cli.run import run
+from zveil.cli.serve import serve
 from zveil.cli.simulate import simulate
+from zveil.cli.token import token
 
 
 class Program(click.Group):
@@ -61,5 +63,7 @@ def main() -> None:
     """
 
 
-for command in (run, policy, plan, model, simulate, audit, figures, demo, key, completion):
+for command in (
+    run, serve, policy, plan, model, simulate, audit, figures, demo, key, token, completion,
+):  # fmt: skip
     main.add_command(command)

@@ -270,8 +270,8 @@ def run(
             find(files, format_of(policy.input.format)),
             output=output,
             to=Format(to) if to else None,
-            gate_key=_gate_key(policy, key_file),
-            keyring=None if dry_run else _keyring(policy, key_file),
+            gate_key=gate_key(policy, key_file),
+            keyring=None if dry_run else open_keys(policy, key_file),
             threads=threads,
             stop_at_problem=on_error == "stop",
             max_bad=max_bad,
@@ -372,7 +372,7 @@ def _trial(policy: Policy) -> list[int]:
     return sorted({*TRIAL, *(own if len(own) == 1 else ())})
 
 
-def _gate_key(policy: Policy, file: str | None) -> bytes | None:
+def gate_key(policy: Policy, file: str | None) -> bytes | None:
     """Give what the keys of the gates are derived from; None if the run has no key that stays."""
     if policy.user.rotate is not None and not policy.user.keep_keys:
         return None
@@ -388,7 +388,7 @@ def _draws(policy: Policy) -> bool:
     return any(each.noise or each.swap for each in policy.attributes)
 
 
-def _keyring(policy: Policy, file: str | None) -> Keyring | None:
+def open_keys(policy: Policy, file: str | None) -> Keyring | None:
     """Open the keys of the pseudonyms; None if ids leave raw."""
     if policy.user.pseudonym == "raw":
         return None

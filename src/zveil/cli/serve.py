@@ -1,0 +1,225 @@
+"""`zveil serve`: events over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from zveil.cli.inputs import FAILED
+from zveil.cli.rule import as_option, policy_of
+from zveil.cli.run import gate_key, open_keys, run
+from zveil.durations import duration_ns, size_bytes
+from zveil.policy import Policy
+from zveil.serve.settings import Limits, Listening
+from zveil.serve.tokens import Tokens, TokensError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_LIMITS = Limits()
+_RULE = (
+    "policy_file", "time_field", "user_field", "attribute_fields", "z", "window", "noise", "swap",
+    "time_format", "only", "except_", "round", "keep", "empty", "key_file", "pseudonym", "rotate",
+    "keep_keys", "raw_users", "lateness", "max_future", "memory", "threads", "max_line",
+)  # fmt: skip
+_MISSING = (
+    "the service needs packages that are not installed; add them with: pip install 'zveil[serve]'"
+)
+
+
+def _of_run(command: Command) -> Command:
+    """Add the options that mean what they mean for `zveil run`."""
+    known = {option.name: option for option in run.params}
+    command.__dict__.setdefault("__click_params__", []).extend(
+        known[name] for name in reversed(_RULE)
+    )
+    return command
+
+
+@click.command(short_help="Serve: events over HTTP in, what is safe out.")
+@_of_run
+@click.option(
+    "--host", default=Listening.host, show_default=True, metavar="ADDRESS",
+    help="Listen there; another than the loopback only with --tokens.",
+)  # fmt: skip
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=Listening.port, show_default=True,
+    metavar="PORT", envvar="ZVEIL_PORT", help="Listen there; 0 for any that is free.",
+)  # fmt: skip
+@click.option(
+    "--tokens", "tokens_file", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Answer only those with a token of this file; see `zveil token`.",
+)  # fmt: skip
+@click.option(
+    "--tls-cert", metavar="FILE", type=click.Path(dir_okay=False, exists=True),
+    help="Speak TLS with this certificate (PEM, with its chain).",
+)  # fmt: skip
+@click.option(
+    "--tls-key", metavar="FILE", type=click.Path(dir_okay=False, exists=True),
+    help="The key of the certificate, if it is in a file of its own.",
+)  # fmt: skip
+@click.option(
+    "--max-body", default="1GiB", show_default=True, metavar="SIZE",
+    help="Refuse requests with a larger body.",
+)  # fmt: skip
+@click.option(
+    "--max-requests", type=click.IntRange(1), default=_LIMITS.max_requests, show_default=True,
+    metavar="N", help="Refuse requests while so many run.",
+)  # fmt: skip
+@click.option(
+    "--max-connections", type=click.IntRange(1), default=_LIMITS.max_connections,
+    show_default=True, metavar="N", help="Refuse connections while so many are open.",
+)  # fmt: skip
+@click.option(
+    "--head-timeout", default="10s", show_default=True, metavar="DURATION",
+    help="Cut off whoever takes longer to say what they want.",
+)  # fmt: skip
+@click.option(
+    "--idle-timeout", default="60s", show_default=True, metavar="DURATION",
+    help="Cut off whoever pauses for so long while sending, or does not read an answer.",
+)  # fmt: skip
+@click.option(
+    "--request-timeout", default="1h", show_default=True, metavar="DURATION",
+    help="Cut off a request that takes longer.",
+)  # fmt: skip
+@click.option(
+    "--shutdown-timeout", default="10s", show_default=True, metavar="DURATION",
+    help="How long running requests may go on when the service is told to end.",
+)  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Do not log requests.")
+def serve(
+    policy_file: str | None,
+    time_field: str | None,
+    user_field: str | None,
+    attribute_fields: tuple[str, ...],
+    key_file: str | None,
+    threads: int,
+    max_line: str,
+    host: str,
+    port: int,
+    tokens_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    max_body: str,
+    max_requests: int,
+    max_connections: int,
+    head_timeout: str,
+    idle_timeout: str,
+    request_timeout: str,
+    shutdown_timeout: str,
+    quiet: bool,
+    **said: Any,
+) -> None:
+    """Take events over HTTP and answer with those that enough users share.
+
+    Whatever is posted to /v1/observations, on any connection, is one stream: NDJSON is answered as
+    it arrives, a single event of JSON at once, Arrow batch by batch. /metrics has figures for
+    Prometheus, /openapi.json describes it all.
+
+    Without --tokens only this machine is answered. Options with a * are the short form of a policy
+    file, as for `zveil run`. The log is lines of JSON on standard error.
+
+    \b
+    zveil serve --time ts --user uid --attribute host -z 20 --window 1h
+    zveil serve --policy zveil.toml --tokens tokens --host 0.0.0.0 \\
+        --tls-cert cert.pem --tls-key key.pem
+    curl --data-binary @events.ndjson -H 'Content-Type: application/x-ndjson' \\
+        http://127.0.0.1:8117/v1/observations
+
+    \b
+    Exit codes:
+      0  told to end, and did: what was accepted is answered
+      1  it could not listen there, or saving failed
+      2  wrong usage
+    """  # noqa: D301  # click's mark for text that must not be wrapped
+    try:
+        fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
+        if policy_file is None and said["z"] is None:
+            raise click.UsageError("-z: say how many users must share a value")
+        policy = policy_of(policy_file, said | fields)
+        limits = Limits(
+            max_body=size_bytes(max_body, "max-body"),
+            max_requests=max_requests,
+            max_connections=max_connections,
+            head_s=_seconds(head_timeout, "head-timeout"),
+            idle_s=_seconds(idle_timeout, "idle-timeout"),
+            request_s=_seconds(request_timeout, "request-timeout"),
+            shutdown_s=_seconds(shutdown_timeout, "shutdown-timeout"),
+        )
+        listening = Listening(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
+        tokens = _tokens(tokens_file, listening)
+        _go(policy, key_file, threads, size_bytes(max_line, "max-line"), limits, listening, tokens,
+            quiet=quiet)  # fmt: skip
+    except ValueError as error:
+        raise click.UsageError(as_option(error)) from None
+    except OSError as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(FAILED) from None
+
+
+def _go(
+    policy: Policy,
+    key_file: str | None,
+    threads: int,
+    max_line: int,
+    limits: Limits,
+    listening: Listening,
+    tokens: Tokens | None,
+    *,
+    quiet: bool,
+) -> None:
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+        from httptools import HttpRequestParser  # noqa: F401
+    except ImportError:
+        raise click.UsageError(_MISSING) from None
+    from zveil.serve import server
+    from zveil.serve.app import Service, app
+    from zveil.serve.engine import Engine
+    from zveil.serve.log import Log
+
+    # In this order: opening the keyring takes the key out of the environment.
+    secret = gate_key(policy, key_file)
+    engine = Engine(
+        policy,
+        keyring=open_keys(policy, key_file),
+        gate_key=secret,
+        threads=threads,
+        max_line=max_line,
+    )
+    service = Service(engine=engine, tokens=tokens, limits=limits, log=Log(requests=not quiet))
+    opened = server.listen(listening)
+    if not listening.is_safe and listening.tls_cert is None:
+        service.log.say("warning", why="without --tls-cert tokens and events go unencrypted")
+    try:
+        server.serve(app(service), service, opened, listening)
+    finally:
+        engine.close()
+
+
+def _tokens(file: str | None, listening: Listening) -> Tokens | None:
+    if listening.tls_key is not None and listening.tls_cert is None:
+        raise click.UsageError("--tls-key: goes with --tls-cert")
+    if file is None:
+        if not listening.is_safe:
+            raise click.UsageError(
+                "--host: without --tokens only the loopback is listened on; make a token with: "
+                "zveil token new NAME --right write --right read --file FILE"
+            )
+        return None
+    try:
+        return Tokens(file)
+    except TokensError as error:
+        raise click.UsageError(f"--tokens: {error}") from None
+
+
+def _seconds(text: str, name: str) -> float:
+    try:
+        found = duration_ns(text, name) / 1e9
+    except ValueError as error:
+        raise click.UsageError(f"--{error}") from None
+    if found <= 0:
+        raise click.UsageError(f"--{name}: expected more than nothing")
+    return found

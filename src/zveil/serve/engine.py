@@ -1,0 +1,281 @@
+"""One stream that many hand events to: one set of gates, one order of decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from zveil._native import Keyring
+from zveil.act import TextAct
+from zveil.io import Format, format_of
+from zveil.policy import Policy, PolicyError
+from zveil.run import MAX_LINE
+from zveil.serve.monitor import Figures, Latencies, Monitor, figures
+from zveil.serve.totals import Totals
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from zveil.act.columns import ColumnsAct
+    from zveil.act.swaps import Swaps
+    from zveil.serve.keeping import Keeping
+
+Answer = TypeVar("Answer")
+
+# What is no larger is decided at once, if nothing else is: handing it over would take longer.
+_SMALL = 8 << 10
+# Columns of so many types share what they swap with those before; nobody sends more.
+_MOST_KINDS = 64
+
+
+@dataclass(kw_only=True)
+class Decided:
+    """What became of some lines of one request."""
+
+    pieces: list[bytes] = field(default_factory=list)
+    """What leaves, as whole lines."""
+    lines: int = 0
+    records: int = 0
+    """Good ones: each was decided."""
+    left: int = 0
+    """Records with something released."""
+    bad: dict[str, int] = field(default_factory=dict)
+    """Bad lines by kind."""
+    first_bad: tuple[int, str, int] | None = None
+    """Where the first bad line is, from 1, what is wrong with it, and in which column."""
+
+    def add(self, other: Decided) -> None:
+        """Add what became of the lines that follow; not what leaves of them."""
+        if self.first_bad is None and other.first_bad is not None:
+            line, kind, column = other.first_bad
+            self.first_bad = (self.lines + line, kind, column)
+        self.lines += other.lines
+        self.records += other.records
+        self.left += other.left
+        for kind, count in other.bad.items():
+            self.bad[kind] = self.bad.get(kind, 0) + count
+
+
+class Engine:
+    """The gates and all around them that requests share.
+
+    Whole lines come in and are decided in one order, by one thread at a time; what a request has of
+    a line that is not whole yet is the request's. So decisions are those of one stream, in the
+    order in which blocks of lines came, and a request that ends in the middle of a line leaves
+    nothing behind. All requests share what is found out about the stream, such as the format of its
+    times, and the values that swaps are taken from.
+
+    Parameters
+    ----------
+    policy
+        What is decided and what leaves.
+    keyring
+        The keys of the pseudonyms; None if user ids leave as they are.
+    gate_key
+        As for `zveil.policy.Policy.gates`.
+    threads
+        For large blocks; any number writes the same bytes.
+    max_line
+        A line of more bytes is bad.
+    keeping
+        Saves the state and has what was saved; None if nothing is saved.
+
+    Raises
+    ------
+    PolicyError
+        If the policy reads another format than NDJSON.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        keyring: Keyring | None,
+        gate_key: bytes | None = None,
+        threads: int = 1,
+        max_line: int = MAX_LINE,
+        keeping: Keeping | None = None,
+    ) -> None:
+        form = format_of(policy.input.format) or Format.NDJSON
+        if not form.is_json:
+            raise PolicyError(("input", "format"), "the service takes NDJSON and Arrow only")
+        self.policy = policy
+        self.max_line = max_line
+        self.latencies = Latencies()
+        self.monitor = Monitor(self._figures)
+        self.is_broken = False
+        """Whether the gates refuse to decide."""
+        self.keeping = keeping
+        self._keyring = keyring
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "zveil-decide")
+        saved = None if keeping is None else keeping.gates(threads)
+        self.gates = saved or policy.gates(threads=threads, key=gate_key)
+        self._act = TextAct(
+            policy,
+            self.gates,
+            form,
+            Format.NDJSON,
+            keyring=keyring,
+            max_line=max_line,
+            stop_at_problem=False,
+            threads=threads,
+        )
+        if keeping is not None:
+            keeping.resume(self._act.way, keyring)
+        self._totals = Totals(policy)
+        self._swaps: dict[tuple[str, ...], list[Swaps | None]] = {}
+        self._time_format: str | None = None
+
+    async def decide(self, lines: bytes) -> Decided:
+        """Decide whole lines: whoever asks first is answered first."""
+        arrived = time.perf_counter()
+        if len(lines) <= _SMALL and self._lock.acquire(blocking=False):
+            try:
+                return self._decide(lines, arrived)
+            finally:
+                self._lock.release()
+        return await self._in_turn(lambda: self._decide(lines, arrived))
+
+    def columns(self, schema: pa.Schema) -> ColumnsAct:
+        """Make what decides the batches of one request; raises as `ColumnsAct` does."""
+        from zveil.act.columns import ColumnsAct
+
+        with self._lock:
+            kinds = tuple(map(str, schema.types))
+            act = ColumnsAct(
+                self.policy,
+                self.gates,
+                schema,
+                keyring=self._keyring,
+                shared=self._swaps.get(kinds),
+            )
+            if len(self._swaps) < _MOST_KINDS:
+                self._swaps[kinds] = act.swaps
+            act.moments.time_format = act.moments.time_format or self._time_format
+        return act
+
+    def decide_batch(self, act: ColumnsAct, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Decide a batch of a request, and give what leaves.
+
+        Waits for its turn: not to be called where others must not wait.
+        """
+        arrived = time.perf_counter()
+        with self._deciding():
+            before = self._totals.reading(act)
+            try:
+                return act.act(batch)
+            finally:
+                self._totals.add(act, before)
+                self._time_format = self._time_format or act.moments.time_format
+                self.latencies.add(time.perf_counter() - arrived)
+
+    async def forget(self, user: str | int | float) -> int:
+        """Erase a user from the state, here and in what is saved; how many values had them."""
+        found = await self._in_turn(lambda: sum(gate.forget(user) for gate in self.gates))
+        if self.keeping is not None:
+            await self.save()
+        return found
+
+    async def set_z(self, z: int, attribute: str | None = None) -> None:
+        """Set z anew for one attribute, or for all; ValueError if a gate cannot have it."""
+
+        def change() -> None:
+            named = [
+                gate
+                for gate, each in zip(self.gates, self.policy.attributes, strict=True)
+                if attribute in (None, each.field)
+            ]
+            if not named:
+                raise ValueError("attribute: the policy has none of this name")
+            most = min(gate.z_max - gate.noise for gate in named)
+            if not 1 <= z <= most:
+                raise ValueError(f"z: expected from 1 to {most}, the z_max of the policy")
+            for gate in named:
+                gate.z = z
+
+        await self._in_turn(change)
+
+    async def save(self) -> None:
+        """Save the state now, and wait until it is; OSError if that fails."""
+        await self._in_turn(lambda: self._save(wait=True))
+
+    async def keep(self) -> None:
+        """Do what is due: to be called about once a second."""
+        if self.keeping is not None and self.keeping.is_due():
+            await self._in_turn(lambda: self._save(wait=False))
+        await asyncio.get_running_loop().run_in_executor(None, self.monitor.tick)
+
+    def close(self) -> None:
+        """Decide nothing more, and save the state for the last time; OSError if that fails."""
+        self._thread.shutdown(wait=True)
+        if self.keeping is not None:
+            with self.keeping.closing(), self._deciding():
+                self._save(wait=True)
+
+    async def _in_turn(self, work: Callable[[], Answer]) -> Answer:
+        """Do something on the thread that decides, while nobody else does."""
+
+        def alone() -> Answer:
+            with self._deciding():
+                return work()
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, alone)
+
+    @contextmanager
+    def _deciding(self) -> Iterator[None]:
+        with self._lock, self._noticed():
+            yield
+
+    @contextmanager
+    def _noticed(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError:
+            self.is_broken = True
+            raise
+
+    def _decide(self, lines: bytes, arrived: float) -> Decided:
+        way = self._act.way
+        # Lines are counted from here, and nothing of the lines before matters.
+        way.start_file()
+        before = way.tally()
+        with self._noticed():
+            pieces = self._act.lines(lines, last=False)
+        after = way.tally()
+        found = Decided(
+            pieces=pieces,
+            lines=after["lines"] - before["lines"],
+            records=after["records"] - before["records"],
+            left=sum(after["leaving"]) - sum(before["leaving"]),
+        )
+        if after["bad"] != before["bad"]:
+            for kind, count in after["bad"].items():
+                if count > before["bad"][kind]:
+                    found.bad[kind] = count - before["bad"][kind]
+            found.first_bad = next(iter(way.take_troubles()), None)
+        self.latencies.add(time.perf_counter() - arrived)
+        return found
+
+    def _save(self, *, wait: bool) -> None:
+        if self.keeping is not None:
+            self.keeping.save(self.gates, self._act.way, self._keyring, wait=wait)
+
+    def _figures(self) -> Figures:
+        with self._lock:
+            summary = self._totals.summary(self._act.way, self.gates)
+            held = [gate.stats(entries=False) for gate in self.gates]
+        keeping = self.keeping
+        return figures(
+            summary,
+            held,
+            self.latencies,
+            snapshot_age=None if keeping is None else keeping.age,
+            snapshot_failures=0 if keeping is None else keeping.failures,
+        )
