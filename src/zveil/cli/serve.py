@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
@@ -26,6 +27,14 @@ _RULE = (
 _MISSING = (
     "the service needs packages that are not installed; add them with: pip install 'zveil[serve]'"
 )
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What is said about the console."""
+
+    released: str | None
+    upload: int
 
 
 def _of_run(command: Command) -> Command:
@@ -87,6 +96,18 @@ def _of_run(command: Command) -> Command:
     "--shutdown-timeout", default="10s", show_default=True, metavar="DURATION",
     help="How long running requests may go on when the service is told to end.",
 )  # fmt: skip
+@click.option(
+    "--console/--no-console", default=True, show_default=True,
+    help="Pages in the browser, on the same address: live figures, planning, audits.",
+)  # fmt: skip
+@click.option(
+    "--released", metavar="DIR", type=click.Path(file_okay=False, exists=True),
+    help="Offer the released files in this folder for audits in the console.",
+)  # fmt: skip
+@click.option(
+    "--upload", default="256MiB", show_default=True, metavar="SIZE",
+    help="Refuse larger files that a browser sends to the console.",
+)  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Do not log requests.")
 def serve(
     policy_file: str | None,
@@ -108,6 +129,9 @@ def serve(
     idle_timeout: str,
     request_timeout: str,
     shutdown_timeout: str,
+    console: bool,
+    released: str | None,
+    upload: str,
     quiet: bool,
     **said: Any,
 ) -> None:
@@ -115,7 +139,7 @@ def serve(
 
     Whatever is posted to /v1/observations, on any connection, is one stream: NDJSON is answered as
     it arrives, a single event of JSON at once, Arrow batch by batch. /metrics has figures for
-    Prometheus, /openapi.json describes it all.
+    Prometheus, /openapi.json describes it all. In a browser, / is the console.
 
     Without --tokens only this machine is answered. Options with a * are the short form of a policy
     file, as for `zveil run`. The log is lines of JSON on standard error.
@@ -149,8 +173,9 @@ def serve(
         )
         listening = Listening(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
         tokens = _tokens(tokens_file, listening)
+        pages = Pages(released, size_bytes(upload, "upload")) if console else None
         _go(policy, key_file, threads, size_bytes(max_line, "max-line"), limits, listening, tokens,
-            quiet=quiet)  # fmt: skip
+            pages, quiet=quiet)  # fmt: skip
     except ValueError as error:
         raise click.UsageError(as_option(error)) from None
     except OSError as error:
@@ -166,6 +191,7 @@ def _go(
     limits: Limits,
     listening: Listening,
     tokens: Tokens | None,
+    pages: Pages | None,
     *,
     quiet: bool,
 ) -> None:
@@ -190,11 +216,23 @@ def _go(
         max_line=max_line,
     )
     service = Service(engine=engine, tokens=tokens, limits=limits, log=Log(requests=not quiet))
+    made = app(service)
+    if pages is not None:
+        from zveil.console import mount
+
+        mount(
+            made,
+            monitor=engine.monitor,
+            policy=policy,
+            tokens=tokens,
+            released=pages.released,
+            upload=pages.upload,
+        )
     opened = server.listen(listening)
     if not listening.is_safe and listening.tls_cert is None:
         service.log.say("warning", why="without --tls-cert tokens and events go unencrypted")
     try:
-        server.serve(app(service), service, opened, listening)
+        server.serve(made, service, opened, listening)
     finally:
         engine.close()
 

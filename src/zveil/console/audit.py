@@ -40,9 +40,9 @@ class AuditPage:
             words("h1", "Audit")
             words("p", "What an observer of a released file has.", "quiet")
         with box("div", "grid split"):
-            with box("section", "card"):
+            with box("section", "card knobs"):
                 self._form(ticket)
-            self._result = box("div", "grid", **{"aria-live": "polite"})
+            self._result = box("div", "grid rest", **{"aria-live": "polite"})
         self._say_nothing_yet()
 
     def _form(self, ticket: str) -> None:

@@ -31,18 +31,9 @@ def frame(*, x: Options, y: Options, series: list[Options], unit: str) -> Option
         "grid": {
             "left": 8,
             "right": 18,
-            "top": 38,
+            "top": 12,
             "bottom": 28 if x["name"] else 8,
             "containLabel": True,
-        },
-        "legend": {
-            "top": 0,
-            "left": 0,
-            "itemWidth": 18,
-            "itemHeight": 9,
-            "itemGap": 16,
-            "textStyle": {"color": QUIET, "fontSize": 12.5},
-            "data": [_entry(each) for each in series],
         },
         "tooltip": {
             "trigger": "axis",
@@ -57,12 +48,6 @@ def frame(*, x: Options, y: Options, series: list[Options], unit: str) -> Option
         "yAxis": y,
         "series": series,
     }
-
-
-def _entry(series: Options) -> Options:
-    """Give the entry of a legend; a line is shown as it is drawn, without a point on it."""
-    hidden = {"itemStyle": {"opacity": 0}} if series["type"] == "line" else {}
-    return {"name": series["name"], **hidden}
 
 
 def axis(kind: str, *, unit: str | None = None, name: str = "", **more: Any) -> Options:
@@ -128,6 +113,17 @@ def rule(value: float, words: str) -> Options:
         "lineStyle": {"color": QUIET, "type": [3, 4], "width": 1.2},
         "label": {"formatter": words, "color": QUIET, "position": "insideStartTop", "fontSize": 12},
     }
+
+
+def legend(options: Options) -> list[tuple[str, str, str]]:
+    """Give what a chart draws: the name of each, its colour, and how it looks without colour."""
+    found = []
+    for each in options["series"]:
+        kind = each["type"]
+        if kind == "line":
+            kind = each["lineStyle"]["type"]
+        found.append((each["name"], each["itemStyle"]["color"], kind))
+    return found
 
 
 def bars(name: str, colour: str, data: Sequence[float | None], **more: Any) -> Options:

@@ -98,8 +98,8 @@ class Choice:
         return (*kept, self.linked)
 
 
-def lead(found: Mapping[str, Any], choice: Choice) -> tuple[str, str]:
-    """Say what a choice comes to, as HTML: the outcome, and what stands beside it."""
+def lead(found: Mapping[str, Any], choice: Choice) -> str:
+    """Say what a choice comes to, as HTML."""
     others = "one other" if choice.k == 2 else f"{choice.k - 1} others"
     share, linked = found["visible"], choice.linked
     windows, length = plural(linked, "window"), span(linked * choice.window_s)
@@ -113,14 +113,16 @@ def lead(found: Mapping[str, Any], choice: Choice) -> tuple[str, str]:
             f"an observer can link of them, {windows} ({length}), with at least "
             f"{others}: {verdict}. <b>{percent(found['released'])}</b> of observations leave."
         )
-    second = (
+    measured = found.get("measured")
+    return f"{first} {_measured(measured)}" if measured else first
+
+
+def beside(found: Mapping[str, Any]) -> str:
+    """Say what the paper's formula gives, and why not to go by it."""
+    return (
         f"The paper's formula would say {percent(found['paper'])}. It takes every two users for "
         "equally alike, which they are not, so it is too optimistic: do not choose by it."
     )
-    measured = found.get("measured")
-    if measured:
-        second = _measured(measured) + " " + second
-    return first, second
 
 
 def _measured(found: Mapping[str, Any]) -> str:

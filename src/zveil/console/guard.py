@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from zveil.console.sessions import Session, Sessions
+from zveil.serve.settings import is_own_name
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -19,7 +20,6 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 COOKIE = "zveil-session"
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _SAFE = {"GET", "HEAD"}
 _HEADERS = (
@@ -58,17 +58,13 @@ class Door:
     ----------
     sessions
         The logins; None if nobody has to log in.
-    hosts
-        Names that a request may call this server by; None for any. Without a login it must be set:
-        otherwise a page elsewhere could have its own name point here, and read along.
     public
         Paths that are open to those who are not logged in, and answer for themselves.
     paths, below
-        Paths of the console, and what some of them begin with; all others are not found.
+        Paths of the console, and what some of them begin with.
     """
 
     sessions: Sessions | None
-    hosts: Collection[str] | None
     public: frozenset[str]
     paths: frozenset[str]
     below: tuple[str, ...]
@@ -88,8 +84,8 @@ class Guard:
     door
         What it goes by.
     refuse
-        Answers what is turned away, with a status: 401 not logged in, 403 from elsewhere, 404 not
-        found, 421 by another name.
+        Answers what is turned away, with a status: 401 not logged in, 403 from elsewhere, 421 by
+        another name.
     """
 
     def __init__(self, app: App, door: Door, refuse: Callable[[int], App]) -> None:
@@ -118,11 +114,9 @@ class Guard:
     def _judge(self, scope: Scope, headers: dict[str, str]) -> tuple[int | None, Session | None]:
         """Give the status to refuse with, if any, and the session."""
         door, path = self._door, scope["path"]
-        host = headers.get("host", "")
-        if door.hosts is not None and _name(host) not in door.hosts:
+        if door.sessions is None and not is_own_name(headers.get("host", "").encode("latin-1")):
+            # A page elsewhere could have a name of its own point here, and read along.
             return 421, None
-        if not door.has(path):
-            return 404, None
         is_safe = scope["type"] == "http" and scope["method"] in _SAFE
         if not is_safe and not is_from_here(headers):
             return 403, None
@@ -234,11 +228,3 @@ def cookie_of(headers: dict[str, str]) -> str | None:
     except CookieError:
         return None
     return None if found is None else found.value
-
-
-def _name(host: str) -> str:
-    """Give the name of a host without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""

@@ -223,18 +223,20 @@ class Live:
             for place, data in enumerate(every):
                 drawn.options["series"][place]["data"] = data
             if drawn is self._held:
-                drawn.options["yAxis"]["interval"] = step([each[1] or 0 for each in lines.state])
+                between, most = scale([each[1] or 0 for each in lines.state])
+                drawn.options["yAxis"] |= {"interval": between, "max": most}
             drawn.update()
 
 
-def step(sizes: list[float]) -> int:
-    """Give how far apart the lines of a scale of sizes are: a power of two, about four of them.
+def scale(sizes: list[float]) -> tuple[int, int]:
+    """Give how far apart the lines of a scale of sizes are, a power of two, and where it ends.
 
-    >>> step([3_000_000]), step([])
-    (1048576, 1)
+    >>> scale([3_000_000]), scale([])
+    ((1048576, 3145728), (1, 1))
     """
     most = max(sizes, default=0)
-    return 1 << max(ceil(log2(most / 4)), 0) if most > 4 else 1
+    between = 1 << max(ceil(log2(most / 4)), 0) if most > 4 else 1
+    return between, max(ceil(most / between), 1) * between
 
 
 def _first_event(policy: Policy | None, address: str, *, needs_token: bool) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from html import escape
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.requests import ClientDisconnect, Request
@@ -28,8 +28,11 @@ class Token(Protocol):
 class Tokens(Protocol):
     """The tokens there are."""
 
-    def find(self, secret: str, /) -> Token | None:
+    def find(self, secret: str, /) -> Any:
         """Give the token that this is; None if it is none."""
+
+    def knows(self, token: Any, /) -> bool:
+        """Whether a token is still one of them."""
 
 
 _LARGEST = 4096
@@ -74,7 +77,6 @@ _WORDS = {
         "Not from here",
         "This was sent by a page of another site, so nothing was done.",
     ),
-    404: ("Not found", "There is no such page."),
     421: (
         "Another name",
         "This server takes requests under its own name only. Open it as localhost or 127.0.0.1, "
@@ -111,7 +113,7 @@ def login(sessions: Sessions, attempts: Attempts, tokens: Tokens) -> Answer:
             secret = await asyncio.wait_for(_secret(request), _TAKES_S)
         except (TimeoutError, ClientDisconnect):
             return _form("The form did not arrive.", 408)
-        token = tokens.find(secret) if secret else None
+        token: Token | None = tokens.find(secret) if secret else None
         if token is None:
             attempts.failed(address)
             return _form("This token is not known here.", 401)
@@ -121,7 +123,7 @@ def login(sessions: Sessions, attempts: Attempts, tokens: Tokens) -> Answer:
         response = RedirectResponse("/", 303, _NO_STORE)
         response.set_cookie(
             COOKIE,
-            sessions.begin(),
+            sessions.begin(lambda: tokens.knows(token)),
             max_age=SESSION_S,
             httponly=True,
             samesite="strict",

@@ -17,6 +17,7 @@ from zveil.console.choice import (
     WINDOWS,
     Z_VALUES,
     Choice,
+    beside,
     lead,
     nearest,
 )
@@ -45,11 +46,11 @@ class PlanPage:
             words("h1", "Plan")
             words("p", "What a z is worth in k-anonymity, and what it costs in data.", "quiet")
         with box("div", "grid split"):
-            with box("div", "grid"):
+            self._outcome()
+            with box("div", "grid knobs"):
                 self._knobs()
                 self._source = Source(view, self._names, self._choice, self._changed)
-            with box("div", "grid"):
-                self._outcome()
+            with box("div", "grid rest"):
                 self._charts()
                 self._ways_card()
                 self._policy_card()
@@ -119,9 +120,9 @@ class PlanPage:
         return set_
 
     def _outcome(self) -> None:
-        with box("section", "card", **{"aria-live": "polite", "aria-label": "Outcome"}):
-            self._lead = rich("", "lead")
-            self._beside = rich("", "quiet")
+        live = {"aria-live": "polite", "aria-label": "Outcome"}
+        with box("section", "card lead-card", **live):
+            self._lead = rich("working it out", "lead")
             self._problem = words("p", "", "problem", role="alert")
         self._problem.set_visibility(False)
 
@@ -147,6 +148,7 @@ class PlanPage:
                     "Share of visible users who are one of k, by z: averaged, and by the paper",
                     "tall",
                 )
+                self._paper = words("p", "", "quiet small")
             with box("section", "card"):
                 words("h2", "What is left of the data")
                 self._utility = chart(
@@ -333,6 +335,5 @@ class PlanPage:
         self._utility.options["series"][2]["data"] = [[z, round(100 * found["released"], 3)]]
         self._anonymity.update()
         self._utility.update()
-        first, second = lead(found, self._choice)
-        self._lead.set_content(first)
-        self._beside.set_content(second)
+        self._lead.set_content(lead(found, self._choice))
+        self._paper.set_text(beside(found))

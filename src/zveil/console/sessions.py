@@ -25,6 +25,8 @@ class Session:
     """One login."""
 
     ends_at: float
+    holds: Callable[[], bool]
+    """Whether the token that it was begun with is still known."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it is over before its time."""
 
@@ -60,14 +62,20 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._held)
 
-    def begin(self) -> str:
-        """Make a session and give its id, which nobody else can know."""
+    def begin(self, holds: Callable[[], bool] = lambda: True) -> str:
+        """Make a session and give its id, which nobody else can know.
+
+        Parameters
+        ----------
+        holds
+            Whether it may go on; asked each time that it is used.
+        """
         self._forget()
         while len(self._held) >= _MOST_SESSIONS:
             # In the order they were made: the oldest is the first to end anyway.
             self._held.pop(next(iter(self._held))).ended.set()
         name = secrets.token_urlsafe(32)
-        self._held[_hash(name)] = Session(self._clock() + self._length_s)
+        self._held[_hash(name)] = Session(self._clock() + self._length_s, holds)
         return name
 
     def find(self, name: str | None) -> Session | None:
@@ -77,7 +85,9 @@ class Sessions:
 
     def left_s(self, session: Session) -> float:
         """Give for how long it still holds."""
-        return 0.0 if session.ended.is_set() else session.ends_at - self._clock()
+        if session.ended.is_set() or not session.holds():
+            return 0.0
+        return session.ends_at - self._clock()
 
     def end(self, name: str | None) -> None:
         """End a session, and with it all that is open under it."""

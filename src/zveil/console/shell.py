@@ -14,7 +14,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 from starlette.requests import Request
 
-from zveil.console.charts import Options
+from zveil.console.charts import Options, legend
 
 PAGES = (("/", "Live"), ("/plan", "Plan"), ("/audit", "Audit"))
 
@@ -94,7 +94,12 @@ def button(text: str, action: Callable[[], Any], classes: str = "", **attributes
 
 
 def chart(options: Options, label: str, classes: str = "") -> ui.echart:
-    """Draw a chart; the label says in words what it shows."""
+    """Draw a chart with its legend; the label says in words what it shows."""
+    with box("ul", "legend"):
+        for name, colour, kind in legend(options):
+            with box("li"):
+                box("span", f"swatch {kind}", style=f"--swatch: {colour}")
+                words("span", name)
     drawn = ui.echart(options, renderer="svg").classes(f"chart {classes}")
     drawn.props.update({"role": "img", "aria-label": label})
     return drawn

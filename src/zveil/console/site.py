@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,9 @@ from zveil.serve.monitor import Monitor
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.applications import Starlette
+    from starlette.routing import BaseRoute
 
+    from zveil.console.guard import Door, Guard
     from zveil.console.login import Tokens
     from zveil.console.view import View
 
@@ -31,7 +33,6 @@ def mount(
     tokens: Tokens | None,
     released: str | Path | None = None,
     upload: str | int = "256MiB",
-    hosts: Collection[str] | None = None,
 ) -> None:
     """Hang the console into a server, below everything that the server answers itself.
 
@@ -52,9 +53,6 @@ def mount(
         Folder of released files that may be picked for an audit; none by default.
     upload
         How large a file may be that a browser sends.
-    hosts
-        Names that a browser may call this server by. By default any with tokens, and those of the
-        loopback without.
 
     Raises
     ------
@@ -67,7 +65,7 @@ def mount(
         raise ValueError(f"released: there is no directory {released}")
 
     from zveil.console.files import Inbox, Shelf
-    from zveil.console.guard import LOOPBACK, Door, Guard
+    from zveil.console.guard import Door, Guard
     from zveil.console.login import refusal
     from zveil.console.sessions import Sessions
     from zveil.console.view import View
@@ -83,15 +81,26 @@ def mount(
     inner = _pages(view, sessions, tokens)
     door = Door(
         sessions=sessions,
-        hosts=LOOPBACK if hosts is None and tokens is None else hosts,
         public=frozenset(_PLAIN if tokens is not None else _PLAIN[2:]),
         paths=frozenset(
             {"/", "/plan", "/audit", "/favicon.ico", "/console/session", "/console/console.js"}
         ),
         below=(*_LIBRARY, "/console/files/"),
     )
-    app.mount("/", Guard(inner, door, refusal))
+    app.router.routes.append(_way_in(Guard(inner, door, refusal), door))
     _live_with(app, inner, view)
+
+
+def _way_in(guard: Guard, door: Door) -> BaseRoute:
+    """Give a route for the paths of the console alone: for others the server has its own words."""
+    from starlette.routing import Match, Mount
+
+    class WayIn(Mount):
+        def matches(self, scope: Any) -> tuple[Match, Any]:
+            is_ours = scope["type"] in ("http", "websocket") and door.has(scope["path"])
+            return super().matches(scope) if is_ours else (Match.NONE, {})
+
+    return WayIn("/", guard)
 
 
 def _pages(view: View, sessions: Any, tokens: Tokens | None) -> FastAPI:
