@@ -32,8 +32,8 @@ _HEADERS = (
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 )
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-STRICT = f"{_NOTHING}; style-src 'self'"
-"""For pages that are plain: style from here, and no script at all."""
+STRICT = f"{_NOTHING}; style-src 'self'; img-src 'self'"
+"""For pages that are plain: style and the icon from here, and no script at all."""
 
 
 def lively(nonce: str) -> str:

@@ -122,7 +122,7 @@ class PlanPage:
     def _outcome(self) -> None:
         live = {"aria-live": "polite", "aria-label": "Outcome"}
         with box("section", "card lead-card", **live):
-            self._lead = rich("working it out", "lead")
+            self._lead = rich('<span class="busy">working it out</span>', "lead")
             self._problem = words("p", "", "problem", role="alert")
         self._problem.set_visibility(False)
 
