@@ -10,10 +10,10 @@ import pytest
 from service import Service, token
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 PATIENCE_MS = 30_000
 
 
@@ -105,7 +105,6 @@ def secrets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Tokens, and the file that they are in."""
     file = tmp_path_factory.mktemp("tokens") / "tokens"
     made = {"reader": token(file, "reader", "read"), "writer": token(file, "writer", "write")}
-    made["leaver"] = token(file, "leaver", "read")
     return made | {"file": str(file)}
 
 

@@ -34,7 +34,7 @@ def test_from_the_first_event_to_a_server_that_is_gone(tabs: Any) -> None:
         # What the page says is what works.
         command = page.locator("#first-event").inner_text()
         assert service.url in command
-        subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+        subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True)
         expect(more(page, "In, a second")).to_have_text("1 in all")
         assert not page.get_by_text("No events yet").is_visible()
 
@@ -66,5 +66,5 @@ def test_it_is_seen_by_two_at_once(tabs: Any, service: Service) -> None:
     pages = [tabs(service).open() for _ in range(2)]
     service.post(events(7, "two.example"))
     for page in pages:
-        expect(figure(page, "Share released")).not_to_have_text("–")
+        expect(figure(page, "Share released")).to_contain_text("%")
     assert pages[0].title() == "Live · zveil"

@@ -47,7 +47,9 @@ def test_light_dark_and_as_the_system_has_it(tabs: Any, service: Service) -> Non
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_the_keyboard_reaches_everything(tabs: Any, service: Service, path: str) -> None:
+def test_the_keyboard_reaches_everything_and_it_has_a_name(
+    tabs: Any, service: Service, path: str
+) -> None:
     page = tabs(service).open(path)
     page.wait_for_selector("h1")
     page.wait_for_timeout(300)
@@ -66,12 +68,6 @@ def test_the_keyboard_reaches_everything(tabs: Any, service: Service, path: str)
             outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
             assert outline != "none"
     assert reached == set(every)
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_what_can_be_set_has_a_name(tabs: Any, service: Service, path: str) -> None:
-    page = tabs(service).open(path)
-    page.wait_for_selector("h1")
     nameless = page.evaluate(
         """() => [...document.querySelectorAll('input, select, button, a')]
             .filter((each) => !(each.labels?.length || each.textContent.trim()

@@ -1,6 +1,7 @@
 """The page Plan: sliders, curves, traces, and the policy that comes of it."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ def outcome(page: Any) -> Any:
 def curve(page: Any, card: str) -> str:
     """All that is drawn of a chart."""
     return "".join(
-        page.get_by_role("img", name=card).locator("path").evaluate_all(
-            "(all) => all.map((each) => each.getAttribute('d'))"
-        )
+        page.get_by_role("img", name=card)
+        .locator("path")
+        .evaluate_all("(all) => all.map((each) => each.getAttribute('d'))")
     )
 
 
@@ -116,3 +117,28 @@ def test_a_trace_is_measured_and_not_kept(
     expect(outcome(page)).to_contain_text("100 %")
     assert "person-" not in page.content()
     assert list(scratch.iterdir()) == []
+
+
+def test_the_stream_is_listened_to(tabs: Any, service: Service) -> None:
+    page = tabs(service).open("/plan")
+    page.get_by_role("button", name="The stream").click()
+    page.get_by_role("button", name="Listen", exact=True).click()
+    expect(page.get_by_text("nothing was heard yet")).to_be_visible()
+    # Somebody else cannot listen at the same time.
+    other = tabs(service).open("/plan")
+    other.get_by_role("button", name="The stream").click()
+    other.get_by_role("button", name="Listen", exact=True).click()
+    expect(other.get_by_text("Somebody else listens")).to_be_visible()
+    now = time.time()
+    lines = [
+        json.dumps({"ts": now - 7200 + n, "uid": f"person-{n % 50}", "host": f"h{n % 5}.example"})
+        for n in range(0, 7200, 4)
+    ]
+    service.post("\n".join(lines).encode())
+    expect(page.get_by_text("1,800 observations of 25 users")).to_be_visible()
+    expect(outcome(page)).to_contain_text("by the gate itself")
+    page.get_by_role("button", name="Stop listening").click()
+    service.post(lines[0].encode())
+    expect(page.get_by_role("button", name="Listen anew")).to_be_visible()
+    expect(page.get_by_text("1,800 observations of 25 users")).to_be_visible()
+    assert "person-" not in page.content()

@@ -225,6 +225,7 @@ def _go(
             monitor=engine.monitor,
             policy=policy,
             tokens=tokens,
+            listen=engine.listen,
             released=pages.released,
             upload=pages.upload,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -11,9 +10,8 @@ from nicegui import ui
 
 from zveil.console.charts import FOUR, GREY, ONE, THREE, TWO, axis, bars, frame, line
 from zveil.console.files import Given
-from zveil.console.proposal import Names, typed_names
-from zveil.console.shell import box, button, chart, choice, field, rich, table, words
-from zveil.console.source import file_field
+from zveil.console.proposal import Names, namer
+from zveil.console.shell import box, button, chart, choice, field, file_field, rich, table, words
 from zveil.console.view import View
 from zveil.console.wording import percent, size
 from zveil.console.worker import Worker, WorkError
@@ -46,13 +44,13 @@ class AuditPage:
         self._say_nothing_yet()
 
     def _form(self, ticket: str) -> None:
-        names = self._names
+        names, named = self._names, namer(self._names, self._rename)
         words("h2", "Fields of the file")
         with box("div", "fields"):
-            field("audit-time", "Time", names.time, self._namer("time"))
-            field("audit-user", "User", names.user, self._namer("user"))
+            field("audit-time", "Time", names.time, named("time"))
+            field("audit-user", "User", names.user, named("user"))
         field("audit-attributes", "Attributes, with commas between", ", ".join(names.attributes),
-              self._namer("attributes"))  # fmt: skip
+              named("attributes"))  # fmt: skip
         choice("audit-rotate", "As if pseudonyms changed", list(_ROTATIONS), "not at all",
                self._set_rotation)  # fmt: skip
         if self._view.shelf is not None:
@@ -87,16 +85,8 @@ class AuditPage:
         choice("audit-pick", "Released file", names, names[0], pick)
         button("Audit it", look, "main")
 
-    def _namer(self, name: str) -> Callable[[str], None]:
-        def set_(value: str) -> None:
-            typed = {
-                "time": self._names.time,
-                "user": self._names.user,
-                "attributes": ", ".join(self._names.attributes),
-            } | {name: value}
-            self._names = typed_names(**typed)
-
-        return set_
+    def _rename(self, names: Names) -> None:
+        self._names = names
 
     def _set_rotation(self, text: str) -> None:
         self._rotate = _ROTATIONS.get(text)
@@ -116,7 +106,7 @@ class AuditPage:
 
     async def _look_at(self, given: Given) -> None:
         """Have a file audited by a process of its own, and show what was found."""
-        if self._view.at_work.locked():
+        if not self._view.at_work.take():
             given.close()
             self._fail("Others are being worked out just now; try again in a moment.")
             return
@@ -133,12 +123,12 @@ class AuditPage:
             "rotate": self._rotate,
         }
         try:
-            async with self._view.at_work:
-                found = await worker.ask("audit", asked, doing.set_text)
+            found = await worker.ask("audit", asked, doing.set_text)
         except WorkError as error:
             self._fail(str(error))
             return
         finally:
+            self._view.at_work.free()
             worker.close()
             given.close()
         self._account, self._name = found["account"], given.name

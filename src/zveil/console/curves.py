@@ -53,7 +53,7 @@ def of_trace(trace: Trace, given: Given) -> Population:
     return _estimated(trace, positive(given["window_s"], "window"))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _estimated(trace: Trace, window_s: float) -> Population:
     return _cut(trace, window_s).population(whole=True)
 

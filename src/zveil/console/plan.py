@@ -21,12 +21,13 @@ from zveil.console.choice import (
     lead,
     nearest,
 )
-from zveil.console.proposal import Names, proposal, typed_names
-from zveil.console.shell import Slider, box, button, chart, field, rich, words
+from zveil.console.proposal import Names, namer, proposal
+from zveil.console.shell import Slider, box, chart, field, rich, words
 from zveil.console.source import Source
 from zveil.console.view import View
-from zveil.console.wording import percent, plural
-from zveil.console.worker import Worker, WorkError
+from zveil.console.ways import Ways
+from zveil.console.wording import plural
+from zveil.console.worker import WorkError
 from zveil.policy import PolicyError
 
 _SETTLES_S = 0.06
@@ -52,10 +53,10 @@ class PlanPage:
                 self._source = Source(view, self._names, self._choice, self._changed)
             with box("div", "grid rest"):
                 self._charts()
-                self._ways_card()
+                Ways(view, self._choice, self._source, self._take)
                 self._policy_card()
         self._write_policy()
-        ui.context.client.on_delete(self._source.leave)
+        ui.context.client.on_delete(self._source.close)
         ui.timer(0.05, self._changed, once=True)
 
     def _knobs(self) -> None:
@@ -166,71 +167,6 @@ class PlanPage:
                     "tall",
                 )
 
-    def _ways_card(self) -> None:
-        with box("section", "card"):
-            words("h2", "Ways to reach what you want")
-            words(
-                "p",
-                "The smallest z for each rotation. Ids that change sooner allow a smaller z, and "
-                "more is released.",
-                "quiet small",
-            )
-            self._seek = button("Find them", self._find_ways, "main")
-            self._seeking = words("p", "", "busy")
-            self._seeking.set_visibility(False)
-            self._ways = box("div")
-
-    async def _find_ways(self) -> None:
-        if self._view.at_work.locked():
-            self._tell_ways("Others are being worked out just now; try again in a moment.")
-            return
-        worker = self._source.worker or Worker()
-        self._ways.clear()
-        self._seek.set_visibility(False)
-        self._seeking.set_text("working it out; this takes a few seconds")
-        self._seeking.set_visibility(True)
-        try:
-            async with self._view.at_work:
-                found = await worker.ask("ways", self._choice.given(), self._seeking.set_text)
-            self._show_ways(found["options"])
-        except WorkError as error:
-            self._tell_ways(str(error))
-        finally:
-            if worker is not self._source.worker:
-                worker.close()
-            self._seeking.set_visibility(False)
-            self._seek.set_visibility(True)
-
-    def _tell_ways(self, text: str) -> None:
-        self._ways.clear()
-        with self._ways:
-            words("p", text, "problem", role="alert")
-
-    def _show_ways(self, options: list[dict[str, Any]]) -> None:
-        self._ways.clear()
-        with self._ways:
-            if not options:
-                words("p", "No z reaches it, however often ids change. Want less, or a shorter "
-                      "horizon, or take a longer window.", "notice")  # fmt: skip
-                return
-            with box("div", "scroll"), box("table"):
-                with box("thead"), box("tr"):
-                    for name in ("ids change every", "z", f"p_{self._choice.k}", "released", ""):
-                        words("th", name, scope="col")
-                with box("tbody"):
-                    for each in options:
-                        self._show_way(each)
-
-    def _show_way(self, option: dict[str, Any]) -> None:
-        rotate = None if option["rotate"] is None else round(option["rotate"])
-        with box("tr"):
-            words("th", "they stay" if rotate is None else plural(rotate, "window"), scope="row")
-            for text in (f"{option['z']:,}", percent(option["p_k"]), percent(option["released"])):
-                words("td", text)
-            with box("td"):
-                label = f"Take z = {option['z']:,}"
-                button("Take", lambda: self._take(option["z"], rotate), **{"aria-label": label})
-
     def _take(self, z: int, rotate: int | None) -> None:
         self._choice.z, self._choice.rotate = z, rotate
         self._z_slider.move(nearest(z, Z_VALUES), f"{z:,}")
@@ -241,12 +177,12 @@ class PlanPage:
     def _policy_card(self) -> None:
         with box("section", "card"):
             words("h2", "The policy")
+            names, named = self._names, namer(self._names, self._rename)
             with box("div", "fields"):
-                names = self._names
-                field("policy-time", "Field of the time", names.time, self._namer("time"))
-                field("policy-user", "Field of the user", names.user, self._namer("user"))
-                attributes = ", ".join(names.attributes)
-                field("policy-attributes", "Attributes", attributes, self._namer("attributes"))
+                field("policy-time", "Field of the time", names.time, named("time"))
+                field("policy-user", "Field of the user", names.user, named("user"))
+                every = ", ".join(names.attributes)
+                field("policy-attributes", "Attributes", every, named("attributes"))
             self._policy_problem = words("p", "", "problem", role="alert")
             with box("pre", tabindex=0, **{"aria-label": "The policy, as TOML"}):
                 self._policy = words("code", "", id="policy")
@@ -255,17 +191,9 @@ class PlanPage:
                 words("span", "Save it as zveil.toml, then: zveil policy check zveil.toml",
                       "quiet small")  # fmt: skip
 
-    def _namer(self, name: str) -> Callable[[str], None]:
-        def set_(value: str) -> None:
-            typed = {
-                "time": self._names.time,
-                "user": self._names.user,
-                "attributes": ", ".join(self._names.attributes),
-            } | {name: value}
-            self._names = typed_names(**typed)
-            self._write_policy()
-
-        return set_
+    def _rename(self, names: Names) -> None:
+        self._names = names
+        self._write_policy()
 
     def _write_policy(self) -> None:
         choice = self._choice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from zveil.policy import Policy
@@ -62,6 +62,28 @@ def proposal(names: Names, *, z: int, window: str, rotate: int | None, running: 
     text = "\n".join(lines) + "\n"
     parse_policy(text)
     return _MORE + text if running else text
+
+
+def namer(names: Names, named: Callable[[Names], None]) -> Callable[[str], Callable[[str], None]]:
+    """Give what takes the names of fields one by one, as they are typed.
+
+    Parameters
+    ----------
+    names
+        Those to begin with.
+    named
+        Is given all of them when one was typed.
+    """
+    typed = {"time": names.time, "user": names.user, "attributes": ", ".join(names.attributes)}
+
+    def of(which: str) -> Callable[[str], None]:
+        def set_(value: str) -> None:
+            typed[which] = value
+            named(typed_names(**typed))
+
+        return set_
+
+    return of
 
 
 def typed_names(time: str, user: str, attributes: str) -> Names:

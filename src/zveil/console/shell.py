@@ -15,6 +15,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from starlette.requests import Request
 
 from zveil.console.charts import Options, legend
+from zveil.console.wording import size
 
 PAGES = (("/", "Live"), ("/plan", "Plan"), ("/audit", "Audit"))
 
@@ -88,7 +89,9 @@ def rich(html: str, classes: str = "", tag: str = "p") -> ui.html:
     return ui.html(html, sanitize=False, tag=tag).classes(classes)
 
 
-def button(text: str, action: Callable[[], Any], classes: str = "", **attributes: Any) -> Element:
+def button(
+    text: str, action: Callable[[], Any], classes: str = "", **attributes: Any
+) -> TextElement:
     """Make a button that does something on the server."""
     return words("button", text, classes, type="button", **attributes).on("click", action, args=[])
 
@@ -129,6 +132,32 @@ def choice(
             for each in options:
                 marked = {"selected": True} if each == chosen else {}
                 words("option", each, value=each, **marked)
+
+
+def file_field(name: str, label: str, ticket: str, largest: int) -> None:
+    """Make a field for a file, which the browser sends as soon as one is chosen.
+
+    Parameters
+    ----------
+    name, label
+        Its id, and what it is called.
+    ticket
+        Under which the file is sent.
+    largest
+        How large it may be, in bytes.
+    """
+    with box("div", "above"):
+        words("label", label, **{"for": name})
+        attributes = {
+            "data-ticket": ticket,
+            "data-largest": largest,
+            "data-told": f"{name}-problem",
+            "aria-describedby": f"{name}-hint",
+        }
+        box("input", id=name, type="file", **attributes)
+        hint = f"NDJSON, CSV, TSV, Parquet or Arrow, plain or packed; up to {size(largest)}."
+        words("p", hint, "quiet small", id=f"{name}-hint")
+        words("p", "", "problem", id=f"{name}-problem", role="alert", hidden=True)
 
 
 _VALUE = "(event) => emit(event.target.value)"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.routing import BaseRoute
 
+    from zveil.console.ear import Listen
     from zveil.console.guard import Door, Guard
     from zveil.console.login import Tokens
     from zveil.console.view import View
@@ -31,6 +32,7 @@ def mount(
     monitor: Monitor | None,
     policy: Policy | None,
     tokens: Tokens | None,
+    listen: Listen | None = None,
     released: str | Path | None = None,
     upload: str | int = "256MiB",
 ) -> None:
@@ -49,6 +51,9 @@ def mount(
     tokens
         The tokens there are; None if nobody has to log in, which is for servers that listen
         on the loopback alone.
+    listen
+        Has a listener told every block of lines that comes in from now on, and gives what ends
+        that: for plans from the running stream. None if that cannot be had.
     released
         Folder of released files that may be picked for an audit; none by default.
     upload
@@ -77,6 +82,7 @@ def mount(
         needs_token=tokens is not None,
         inbox=Inbox(upload),
         shelf=None if released is None else Shelf(Path(released).resolve()),
+        listen=listen,
     )
     inner = _pages(view, sessions, tokens)
     door = Door(
@@ -160,6 +166,6 @@ def _live_with(app: Starlette, inner: FastAPI, view: View) -> None:
             try:
                 yield state
             finally:
-                view.close()
+                await view.close()
 
     app.router.lifespan_context = both

@@ -7,6 +7,7 @@ standard output answer: ``{"doing": words}`` as it goes, then ``{"result": ...}`
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import queue
@@ -84,8 +85,8 @@ def _point(given: Given, _: Watch) -> Any:
     from zveil.console import curves
 
     found = curves.point(_population(given), given)
-    if _TRACE:
-        found["measured"] = curves.measured(_TRACE[0], given)
+    if given.get("from") == "trace":
+        found["measured"] = curves.measured(_trace_of(given), given)
     return found
 
 
@@ -109,18 +110,36 @@ def _trace(given: Given, watch: Watch) -> Any:
     return told
 
 
+def _hear(given: Given, _: Watch) -> Any:
+    from zveil.console.hearing import Hearing
+
+    names = {name: given[name] for name in ("time", "user", "attributes")}
+    hearing = _HEARING[0] if _HEARING else Hearing(**names)
+    _HEARING[:] = [hearing]
+    hearing.hear(base64.b64decode(given["lines"]))
+    return hearing.told()
+
+
 def _population(given: Given) -> Any:
     from zveil.console import curves
 
-    if given.get("from") == "trace":
-        if not _TRACE:
-            raise ValueError("the trace is gone; upload it again")
-        return curves.of_trace(_TRACE[0], given)
-    return curves.of_parameters(given)
+    if given.get("from") != "trace":
+        return curves.of_parameters(given)
+    return curves.of_trace(_trace_of(given), given)
+
+
+def _trace_of(given: Given) -> Any:
+    if _HEARING:
+        return _HEARING[0].trace(window_s=given["window_s"])
+    if not _TRACE:
+        raise ValueError("the trace is gone; send it again")
+    return _TRACE[0]
 
 
 # The one trace that this process was given; it goes with the process.
 _TRACE: list[Any] = []
+# What it has heard of the stream; it goes with the process too.
+_HEARING: list[Any] = []
 
 _TASKS: dict[str, Task] = {
     "curves": _curves,
@@ -128,6 +147,7 @@ _TASKS: dict[str, Task] = {
     "ways": _ways,
     "audit": _audit,
     "trace": _trace,
+    "hear": _hear,
 }
 
 if __name__ == "__main__":

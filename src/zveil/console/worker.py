@@ -35,23 +35,13 @@ class Worker:
         A file that it may read, given to it open; its tasks are told the number.
     longest_s
         Most seconds for a task.
-
-    Examples
-    --------
-    >>> async def example():
-    ...     worker = Worker()
-    ...     try:
-    ...         return await worker.ask("curves", {"from": "parameters", "users": 100, ...})
-    ...     finally:
-    ...         worker.close()
-    >>> asyncio.run(example())["z"]  # doctest: +SKIP
-    [1, 2, 3, 4]
     """
 
     def __init__(self, *, file: IO[bytes] | None = None, longest_s: float = LONGEST_S) -> None:
         self._number = None if file is None else file.fileno()
         self._longest_s = longest_s
         self._process: asyncio.subprocess.Process | None = None
+        self._killed: list[asyncio.subprocess.Process] = []
         self._turn = asyncio.Lock()
         self._is_closed = self._is_used = False
 
@@ -137,11 +127,18 @@ class Worker:
         if process is not None and process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
+            self._killed.append(process)
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
         self._is_closed = True
         self._kill()
+
+    async def over(self) -> None:
+        """Wait until the processes that were ended are gone; nothing else has to."""
+        for process in self._killed:
+            await process.wait()
+        self._killed.clear()
 
 
 def _environment() -> dict[str, str]:

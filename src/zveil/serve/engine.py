@@ -132,6 +132,15 @@ class Engine:
         self._totals = Totals(policy)
         self._swaps: dict[tuple[str, ...], list[Swaps | None]] = {}
         self._time_format: str | None = None
+        self._listeners: list[Callable[[bytes], None]] = []
+
+    def listen(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
+        """Have a listener told every block of lines from now on; call what it gives to end that.
+
+        It is called on the thread that decides, and must not take long.
+        """
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     async def decide(self, lines: bytes) -> Decided:
         """Decide whole lines: whoever asks first is answered first."""
@@ -261,6 +270,8 @@ class Engine:
                     found.bad[kind] = count - before["bad"][kind]
             found.first_bad = next(iter(way.take_troubles()), None)
         self.latencies.add(time.perf_counter() - arrived)
+        for listener in tuple(self._listeners):
+            listener(lines)
         return found
 
     def _save(self, *, wait: bool) -> None:
