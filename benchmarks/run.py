@@ -18,6 +18,7 @@ import peers
 import privacy
 import pseudonyms
 import report
+import serve
 import speed
 import text
 from workloads import FULL, QUICK, Scale, Stream, grid
@@ -38,6 +39,7 @@ ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "worst": extremes.worst_case,
     "stalls": extremes.stalls,
     "text": text.runs,
+    "serve": serve.runs,
     "pseudonyms": pseudonyms.runs,
     "estimator": privacy.estimator,
     "audit": privacy.audit,

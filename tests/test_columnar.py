@@ -19,8 +19,9 @@ from plumbing import pipe, within
 from zveil.io.batch_sinks import BatchSink
 from zveil.io.columnar import MOST_ROWS, BatchSource, batches, schema
 from zveil.io.formats import Compression, Format
+from zveil.io.inputs import find
 from zveil.io.sinks import SinkClosed, SinkError
-from zveil.io.sources import ByteSource, Input, SourceError, find
+from zveil.io.sources import ByteSource, Input, SourceError
 
 ROWS = 100_000
 TABLE = pa.table(

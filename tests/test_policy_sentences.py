@@ -80,7 +80,7 @@ def test_every_key_that_matters_is_spoken_of(tmp_path: Path) -> None:
         (of(limits=Limits(lateness="90s")), "more than 1 minute 30 seconds older"),
         (of(limits=Limits(max_future=None)), "Any time is taken"),
         (of(), "more than 1 day past the clock"),
-        (of(), "has no limit"),
+        (of(), "half of the machine's memory"),
         (of(limits=Limits(memory="2GB")), "takes 2 GB of memory at the most"),
     ],
 )  # fmt: skip

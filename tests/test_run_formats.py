@@ -23,7 +23,7 @@ from test_run import T, policy
 from zveil.act.columns import ColumnsAct
 from zveil.io import Format
 from zveil.io.columnar import BatchSource
-from zveil.io.sources import find
+from zveil.io.inputs import find
 from zveil.reference import Reference, user_text
 
 RANDOM = Random(1)

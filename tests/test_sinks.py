@@ -17,8 +17,8 @@ from plumbing import PATIENCE_S, Pipe, pipe, within
 
 from zveil.io.decompression import decompressor
 from zveil.io.formats import Compression
+from zveil.io.inputs import find
 from zveil.io.sinks import ByteSink, SinkClosed, SinkError
-from zveil.io.sources import find
 
 PACKED = [Compression.GZIP, Compression.ZSTD]
 FULL = Path("/dev/full")

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from plumbing import PATIENCE_S, pipe, within
 
 from zveil.io.formats import Compression, Format
-from zveil.io.sources import ByteSource, Input, SourceError, find, natural
+from zveil.io.inputs import find, natural
+from zveil.io.sources import ByteSource, Input, SourceError
 
 LINES = b"".join(b'{"user":%d}\n' % number for number in range(50_000))
 

@@ -10,6 +10,7 @@ from zveil.times import Instant
 
 __all__ = [
     "MOST_LEVELS",
+    "EventIds",
     "Gate",
     "Keyring",
     "Ladder",
@@ -17,16 +18,20 @@ __all__ = [
     "NameList",
     "Names",
     "Saved",
+    "Saving",
     "SnapshotError",
     "Swap",
     "TextWay",
     "__version__",
     "field_path",
+    "load_state",
     "open_snapshot",
     "parse_time",
     "parse_times",
     "problem_sentence",
+    "read_note",
     "read_toml",
+    "save_state",
     "scan_csv",
     "scan_json",
     "spell",
@@ -134,11 +139,32 @@ class Gate:
     def _counts(self, entries: bool) -> dict[str, Any]:
         """Count what `zveil.Gate.stats` shows."""
 
+    def _brief(self) -> dict[str, Any]:
+        """Tell what it has done and holds, as far as that is known without a pass over it."""
+
+    def _resettle(
+        self,
+        *,
+        z: int,
+        lateness_ns: int,
+        max_future_ns: int | None,
+        memory_limit: int | None,
+        noise: int,
+        noise_period_ns: int | None,
+    ) -> None:
+        """Go on under other settings, with all that was seen."""
+
+    def _limit_attributes(self, most: int) -> None:
+        """Remember at most so many attributes at a time, from now on."""
+
     def _save(self, path: str | PathLike[str], note: bytes) -> None:
         """Write a snapshot with a note beside the state."""
 
     def _adopt(self, saved: Saved) -> None:
         """Become the gate that was saved."""
+
+    def _exchange(self, other: Gate) -> None:
+        """Become another gate, such as one of `load_state`; that becomes what this one was."""
 
 @final
 class Saved:
@@ -151,6 +177,94 @@ class Saved:
 
 def open_snapshot(path: str | PathLike[str], key: bytes, threads: int) -> Saved:
     """Read a snapshot and check all of it."""
+
+@final
+class EventIds:
+    """The ids of events seen lately, so that an event that is sent twice is decided once.
+
+    An id is remembered while the stream's clock is not past the clock that it came at by more than
+    the window. The clock is the largest time so far that is not from the future. At most so many
+    are held; past that the oldest go, and are counted as forgotten. Only keyed hashes are kept.
+
+    ``7`` and ``"7"`` are one id. An event without an id is always fresh.
+    """
+
+    def __new__(
+        cls, *, key: bytes, window_ns: int, most: int, max_future_ns: int | None = ...
+    ) -> Self: ...
+    def fresh(self, times: Any, ids: Any, time_unit_ns: int | None) -> tuple[bytes, int]:
+        """Take the next events of a stream, as Arrow arrays: which to take, and how many not.
+
+        One bit for each row, as Arrow has them: 0 where the id came before. Numbers are times in
+        units of so many nanoseconds, 1 by default.
+        """
+
+    def __len__(self) -> int: ...
+    @property
+    def repeated(self) -> int:
+        """Events so far whose id came before."""
+
+    @property
+    def forgotten(self) -> int:
+        """Ids that had to go before their time."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes."""
+
+@final
+class Saving:
+    """A state that is being saved."""
+
+    def is_over(self) -> bool:
+        """Whether it is done. Raises OSError, once, if it failed: what stood there still does."""
+
+    def wait(self) -> None:
+        """Wait until it is over. Raises OSError, once, if it failed."""
+
+    @property
+    def pause_ns(self) -> int:
+        """How long the caller was held up."""
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether a process beside this one saves; where there can be none, the caller waited."""
+
+def save_state(
+    path: str | PathLike[str],
+    key: bytes,
+    note: bytes,
+    parts: Sequence[Gate | EventIds],
+    *,
+    sync: Sequence[int] = (),
+    keep: Sequence[int] = (),
+    wait: bool = False,
+) -> Saving:
+    """Save parts and a note as they are at this moment, in one file that is replaced as a whole.
+
+    A process beside this one writes it, with a copy of the memory as it is now; with `wait`, or
+    where there can be none, the caller does. The descriptors of `sync` are synced first; those of
+    `keep` (a lock) stay open over there as long as it works, all others are closed.
+
+    Raises ValueError for a note that is too long (16 MiB), and with `wait` OSError if it failed;
+    otherwise `Saving` tells that.
+    """
+
+def load_state(
+    path: str | PathLike[str], key: bytes, *, threads: int = 1
+) -> tuple[bytes, list[Gate | EventIds]]:
+    """Give the note and the parts of a saved state, in their order.
+
+    Times of these gates are in nanoseconds; `Gate._exchange` brings one to where others are. With
+    the number of threads that it was saved with, a gate goes on exactly as it would have; with
+    another one too, unless its memory limit is reached.
+
+    Raises SnapshotError if the file is foreign, of another version or key, cut off or altered;
+    OSError if it cannot be read.
+    """
+
+def read_note(path: str | PathLike[str], key: bytes) -> bytes:
+    """Give the note of a saved state, and check no more than that."""
 
 @final
 class Swap:
@@ -173,6 +287,12 @@ class Swap:
         Beside it the rows that leave under another value, and that value of each; of levels its
         text. `is_plain` is for values that are no levels.
         """
+
+    def state(self) -> bytes:
+        """Give what decides which values leave next. Values that have left are in it: seal it."""
+
+    def resume(self, state: bytes) -> None:
+        """Go on from a state. Raises ValueError if it is none."""
 
     def draw(
         self,
@@ -209,6 +329,8 @@ class _Tally(TypedDict):
     """Lines of a log that are no records of the kind that is read."""
     filtered: list[int]
     """Values that the filter of each attribute took out; empty without filters."""
+    repeated: int
+    """Records whose id came before: neither decided nor written, and not among `records`."""
 
 _Buffers: TypeAlias = tuple[int, bytes, bytes, bytes]
 """A column for Arrow: number of values, bits of those that are there, 64-bit ends, bytes."""
@@ -278,6 +400,24 @@ class Keyring:
         Raises ValueError if what leaves is from before the file's chain.
         """
 
+    def state(self) -> bytes:
+        """Give what decides about the keys to come: the clock, and the period of the oldest key.
+
+        No key is in it, except that of a chain without a file, which nobody else has: seal it.
+        """
+
+    def resume(self, state: bytes) -> None:
+        """Go on from a state, under the same key or file. Raises ValueError if that cannot be."""
+
+    def hold(self) -> None:
+        """Let the file of a chain move on by `move_on` only: its older keys may be needed again."""
+
+    def move_on(self, state: bytes | None = None) -> None:
+        """Let the file of a chain move on to where a `state` was, by default the last one.
+
+        Once that is safe on disk. Raises OSError.
+        """
+
 @final
 class Names:
     """Keys found for some records."""
@@ -326,7 +466,7 @@ class TextWay:
     `veiled` is for each attribute the text that a veiled value becomes, or None for null. Times
     leave as the beginning of their step. `flat`: JSON as Zeek writes it, where a dot belongs to its
     name and a field without a value is left out. `year`: of the first time that is written without
-    one.
+    one. `id_field`: what `ids` are asked about; it leaves only if it is one of `fields`.
     """
 
     def __new__(
@@ -353,6 +493,7 @@ class TextWay:
         flat: bool = False,
         filters: Sequence[NameFilter] = ...,
         year: int | None = None,
+        id_field: str | None = None,
     ) -> Self: ...
     def start_file(self, written: int | None = None) -> None:
         """Begin another file, with its own line numbers and its own header.
@@ -361,18 +502,23 @@ class TextWay:
         times without one.
         """
 
-    def feed(self, gates: Sequence[Gate], data: bytes, last: bool) -> list[bytes]:
+    def feed(
+        self, gates: Sequence[Gate], data: bytes, last: bool, *, ids: EventIds | None = None
+    ) -> list[bytes]:
         """Take the next bytes of a file; give what leaves of the records that are complete.
 
         One gate for each attribute, in their order; or several sets of them one behind the other,
         where the first decides what leaves and all are counted. Without any, everything leaves. A
-        chain of keys that has moved on is in its file when this returns.
+        chain of keys that has moved on is in its file when this returns. A record whose id is among
+        `ids` is counted as repeated and nothing else.
 
         Raises LookupError with the name of a column that a header does not have exactly once, and
         the names that it has; or with what is wrong with a header that cannot be read.
         """
 
-    def feed_columns(self, gates: Sequence[Gate], data: bytes, last: bool) -> list[list[_Buffers]]:
+    def feed_columns(
+        self, gates: Sequence[Gate], data: bytes, last: bool, *, ids: EventIds | None = None
+    ) -> list[list[_Buffers]]:
         """Do the same where the output is columns: parts, and in each the fields.
 
         The bytes of the first field are 64-bit nanoseconds, those of the others text.
@@ -389,6 +535,26 @@ class TextWay:
     @property
     def stopped(self) -> bool:
         """Whether a bad line has ended it."""
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the present file that are done with: those of all complete records.
+
+        What follows was not decided, and is to be given again to a way that resumes.
+        """
+
+    def state(self) -> bytes:
+        """Give all that decides what becomes of the bytes behind `consumed`.
+
+        Beside the counters it is what headers said, and where values are swapped some that have
+        left: seal it.
+        """
+
+    def resume(self, state: bytes) -> None:
+        """Go on from a state of a way that was made alike, before anything was fed.
+
+        Raises ValueError if it is none, or of a way for other records.
+        """
 
     def take_troubles(self) -> list[tuple[int, str, int]]:
         """Give the bad lines since the last call, the first thousand: line, kind, column from 1."""

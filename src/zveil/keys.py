@@ -124,6 +124,7 @@ def open_keyring(
     *,
     file: str | os.PathLike[str] | None = None,
     environment: MutableMapping[str, str] | None = None,
+    own: bytes | None = None,
     rotate_ns: int | None = None,
     keep_keys: bool = False,
     lateness_ns: int = 0,
@@ -139,6 +140,8 @@ def open_keyring(
         Of the key; a new key that nobody keeps by default.
     environment
         Where `VARIABLE` may hold a key instead. It is taken out.
+    own
+        The key where neither has one, instead of a new one that nobody keeps.
     rotate_ns
         How long a period is; one key for all time by default.
     keep_keys
@@ -168,7 +171,7 @@ def open_keyring(
         return _chain(pseudonym, file, rotate_ns, lateness_ns, max_future_ns)
     key = given
     if key is None:
-        key = secrets.token_bytes(LENGTH) if file is None else key_of(file)
+        key = (own or secrets.token_bytes(LENGTH)) if file is None else key_of(file)
     if rotate_ns is None:
         return Keyring.fixed(pseudonym, key)
     return Keyring.kept(pseudonym, key, rotate_ns)

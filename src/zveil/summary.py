@@ -86,6 +86,26 @@ class Rung:
     """Records that would have left."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """How the state of a run was kept."""
+
+    resumed: bool = False
+    """Whether it went on from a saved state; the counts are then of all runs together."""
+    records_before: int = 0
+    """Records of the runs before."""
+    bytes_before: int = 0
+    """Bytes of the inputs that were read before."""
+    saves: int = 0
+    failed_saves: int = 0
+    age_seconds: float | None = None
+    """How old the newest state on the disk is; None if there is none."""
+    gap_seconds: float | None = None
+    """How long nobody listened to a pipe, since the state was saved; None where nothing is lost."""
+    gap_event_seconds: float | None = None
+    """The same by the times of the events."""
+
+
 @dataclass(kw_only=True)
 class Summary:
     """The account of a run, at any moment of it."""
@@ -110,6 +130,12 @@ class Summary:
     state_bytes: int = 0
     """Memory of the gates."""
     seconds: float = 0.0
+    repeated: int | None = None
+    """Records left out because their id came before; None where they have no ids."""
+    forgotten_ids: int = 0
+    """Ids that had to be forgotten before their time."""
+    state: Keeping | None = None
+    """None where the state ends with the run."""
     ended: str = "end of input"
     """Why it ended: ``end of input``, ``closed pipe``, ``signal``, ``bad input`` or ``error``."""
 
@@ -170,6 +196,10 @@ class Summary:
                 del outcome["levels"]
             if outcome["swapped"] is None:
                 del outcome["swapped"]
+        if self.state is None:
+            del found["state"]
+        if self.repeated is None:
+            del found["repeated"], found["forgotten_ids"]
         found["observed"] = self.observed
         if not without_z:
             found["released"] = self.released

@@ -4,8 +4,11 @@ import doctest
 import os
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +35,7 @@ MACHINES = re.compile(
     r"""(?<![\w.])/(?:home|root|Users|work|tmp|var|mnt|opt|srv)(?:/|\b)  # a folder of one machine
     | \b[A-Za-z]:\\\w                                                    # a drive
     | file://
-    | \b(?:localhost|\d{1,3}(?:\.\d{1,3}){3})\b                          # an address
+    | \b(?!127\.0\.0\.1\b|0\.0\.0\.0\b)\d{1,3}(?:\.\d{1,3}){3}\b          # an address but the own
     """,
     re.VERBOSE,
 )
@@ -138,21 +141,36 @@ def check_setup(command: str) -> None:
             pytest.fail(f"no check is known for {command!r}: add one")
 
 
+def free_port() -> str:
+    """Give a port for a service that a document starts: its own may be in use here."""
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        return str(opened.getsockname()[1])
+
+
 def run_shell(script: str, folder: Path) -> str:
     """Run commands as a person would type them; what they print."""
     programs = Path(sys.executable).parent
-    environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-euc", script],  # noqa: S607  # whichever bash there is
+    port = free_port()
+    environment = os.environ | {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "ZVEIL_PORT": port,
+    }  # fmt: skip
+    started = subprocess.Popen(
+        ["bash", "-euc", script.replace("8117", port)],  # noqa: S607  # whichever bash there is
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=120,
+        start_new_session=True,
     )
-    assert done.returncode == 0, f"{script}{done.stdout.decode()}"
-    return done.stdout.decode()
+    try:
+        printed = started.communicate(timeout=120)[0].decode()
+    finally:
+        # What it left running in the background, too.
+        with suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+    assert started.returncode == 0, f"{script}{printed}"
+    return printed
 
 
 def settled(printed: str) -> str:

@@ -1,5 +1,6 @@
 """Arrow over HTTP: batches in, what is released out."""
 
+import http.client
 import io
 from collections.abc import Iterator
 from typing import Any
@@ -102,7 +103,7 @@ def without(name: str) -> bytes:
         (b"nothing of the kind", "no Arrow stream"),
         (stream(rows("ada"))[:-100], "middle of a message"),
         (stream(rows("ada")) + b"more", "follows the end"),
-        (packed(), "packed"),
+        (packed(), "Packed"),
         (without("host"), "one column 'host'"),
         (stream(rows([1])), "cannot be read"),
         (stream(rows("ada").set_column(0, "ts", pa.array([[1]]))), "cannot be read"),
@@ -132,6 +133,10 @@ def test_a_damaged_body_harms_nobody(service: Service, data: st.DataObject) -> N
     damaged = bytearray(GOOD)
     for _ in range(data.draw(st.integers(1, 6))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    answer = service.post(bytes(damaged), kind=ARROW)
-    assert answer.status in (200, 422), answer
-    assert service.process.poll() is None
+    try:
+        answer = service.post(bytes(damaged), kind=ARROW)
+    except (http.client.IncompleteRead, ConnectionError):
+        pass  # it was found out after the answer had begun, which is then cut off
+    else:
+        assert answer.status in (200, 422), answer
+    assert service.ask("GET", "/readyz", kind=None).status == 200

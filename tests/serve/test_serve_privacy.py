@@ -81,7 +81,7 @@ def test_an_error_inside_is_told_by_its_kind_alone(tmp_path: Path) -> None:
         answer = started.post(line(START + 86_400, USER, VALUE))
         assert (answer.status, answer.kind) == (500, "failed")
         failed = started.wait_for("failed")
-        assert failed["error"] == "FileNotFoundError"
+        assert failed["error"].endswith("Error")
         started.end()
         assert USER not in "".join(started.spoken)
         assert VALUE not in "".join(started.spoken)

@@ -45,6 +45,14 @@ impl Admission {
         }
     }
 
+    /// Goes on under other settings; the clock stays.
+    pub(crate) fn resettle(&mut self, settings: &Settings) {
+        let fresh = Self::new(settings);
+        self.lateness = fresh.lateness;
+        self.max_future = fresh.max_future;
+        self.latest = fresh.latest;
+    }
+
     /// A copy that goes by the wall clock of this moment: several of them decide alike.
     pub(crate) fn frozen(&self) -> Self {
         let mut copy = self.clone();

@@ -30,6 +30,10 @@ pub enum Error {
 
     #[error("snapshot: {0}")]
     Snapshot(#[from] SnapshotError),
+
+    /// What a way, a keyring or a swap was to go on from.
+    #[error("state: {0}")]
+    State(&'static str),
 }
 
 /// Why a snapshot is refused. Nothing of it is used then.

@@ -66,8 +66,8 @@ pub(crate) fn is_idle(touched: u32, now: u64) -> bool {
 /// Paces the hand: once round the table for each window + lateness that passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sweep {
-    epoch: u64,
-    debt: usize,
+    pub(crate) epoch: u64,
+    pub(crate) debt: usize,
 }
 
 impl Sweep {

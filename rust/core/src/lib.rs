@@ -11,29 +11,35 @@
 //! values    hashes  clock             attribute  users    (batch: many of them at a time)
 //! ```
 //!
-//! Beside it: `slab` and `memory` (where crowds live), `expiry` (when they go), `snapshot`, and
-//! `pseudonym` (what leaves instead of users).
+//! Beside it: `slab` and `memory` (where crowds live), `expiry` (when they go), `snapshot` and `state`
+//! (what is kept), `ids` (which events came before), and `pseudonym` (what leaves instead of users).
 
 mod admission;
 mod batch;
+mod codec;
 mod column;
 mod crew;
 mod crowd;
 mod error;
 mod expiry;
 mod gate;
+mod ids;
 mod key;
 pub mod ladder;
 mod memory;
 mod names;
 mod noise;
 mod pseudonym;
+mod replace;
+mod resettle;
+mod sealed;
 mod secret;
 mod settings;
 mod shard;
 mod slab;
 mod slot;
 mod snapshot;
+pub mod state;
 mod swap;
 mod table;
 pub mod text;
@@ -42,13 +48,15 @@ pub use batch::VEILED;
 pub use column::{Blocks, Column, Role, Value};
 pub use error::{Error, SnapshotError};
 pub use gate::{Gate, Stats};
+pub use ids::EventIds;
 pub use names::{ListError, NameFilter, NameList};
 pub use noise::NoiseSettings;
 pub use pseudonym::{ChainError, Keyring, Maker, Named, Periods, Pseudonym, PseudonymFormat};
+pub use resettle::{Brief, Resettled};
 pub use secret::Secret;
 pub use settings::{LARGEST_Z, MOST_LEVELS, MOST_THREADS, Rule, Settings};
 pub use swap::{Draw, Observations, Owned, Swap};
 
 #[cfg(fuzzing)]
 #[doc(hidden)]
-pub use snapshot::read_plain;
+pub use {snapshot::read_plain, state::read_plain_state};

@@ -98,8 +98,18 @@ impl Budget {
         Self { limit: limit.unwrap_or(usize::MAX), used: 0 }
     }
 
+    pub(crate) fn set_limit(&mut self, limit: Option<usize>) {
+        self.limit = limit.unwrap_or(usize::MAX);
+    }
+
     pub(crate) fn used(&self) -> usize {
         self.used
+    }
+
+    /// Both in one, of the same limit; `None` where that is passed.
+    pub(crate) fn with(&self, other: &Self) -> Option<Self> {
+        let used = self.used.checked_add(other.used)?;
+        (used <= self.limit).then_some(Self { limit: self.limit, used })
     }
 
     /// Whether so much is still to be had.

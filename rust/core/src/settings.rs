@@ -1,6 +1,7 @@
 //! What a gate is told at its start.
 
-use crate::error::Error;
+use crate::codec::{Body, Out, Outcome};
+use crate::error::{Error, SnapshotError};
 use crate::noise::NoiseSettings;
 use crate::shard::SMALLEST_SHARD;
 use crate::slab::LARGEST;
@@ -86,6 +87,51 @@ impl Settings {
             }
         }
         Ok(())
+    }
+}
+
+/// As they are kept; threads are not, and `read` leaves them at one.
+impl Settings {
+    pub(crate) fn write(&self, out: &mut (impl Out + ?Sized)) -> Outcome<()> {
+        out.number(self.z as u64)?;
+        out.number(self.z_max as u64)?;
+        out.number(self.window as u64)?;
+        out.number(self.lateness as u64)?;
+        out.optional(self.max_future.map(|span| span as u64))?;
+        out.number(match self.rule {
+            Rule::FallThrough => 0,
+            Rule::Authors => 1,
+            Rule::Fixed(level) => 256 + u64::from(level),
+        })?;
+        out.optional(self.memory_limit.map(|limit| limit as u64))?;
+        out.optional(self.noise.map(|noise| noise.most as u64))?;
+        let period = self.noise.and_then(|noise| noise.period);
+        out.optional(period.map(|period| period as u64))
+    }
+
+    pub(crate) fn read(body: &mut impl Body) -> Outcome<Self> {
+        let size = |number: u64| usize::try_from(number).map_err(|_| SnapshotError::Damaged);
+        let span = |number: u64| i64::try_from(number).map_err(|_| SnapshotError::Damaged);
+        Ok(Self {
+            z: body.size()?,
+            z_max: body.size()?,
+            window: body.span()?,
+            lateness: body.span()?,
+            max_future: body.optional()?.map(span).transpose()?,
+            rule: match body.number()? {
+                0 => Rule::FallThrough,
+                1 => Rule::Authors,
+                fixed @ 256..512 => Rule::Fixed((fixed - 256) as u8),
+                _ => return Err(SnapshotError::Damaged),
+            },
+            memory_limit: body.optional()?.map(size).transpose()?,
+            noise: {
+                let most = body.optional()?.map(size).transpose()?;
+                let period = body.optional()?.map(span).transpose()?;
+                most.map(|most| NoiseSettings { most, period })
+            },
+            threads: 1,
+        })
     }
 }
 

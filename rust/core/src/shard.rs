@@ -1,5 +1,9 @@
 //! A part of the attributes, with all that is known about them. One thread works on it at a time.
 
+mod image;
+
+pub(crate) use image::Bounds;
+
 use crate::crowd::{Distinct, NO_CERTIFICATE, NOBODY, Rules};
 use crate::error::Error;
 use crate::expiry::{MOST_STEPS, Sweep};
@@ -517,5 +521,23 @@ impl Shard {
 
     pub(crate) fn bytes(&self) -> usize {
         self.budget.used()
+    }
+
+    /// Attributes and bytes.
+    pub(crate) fn brief(&self) -> (usize, usize) {
+        (self.table.live(), self.budget.used())
+    }
+
+    pub(crate) fn set_limit(&mut self, limit: Option<usize>) {
+        self.budget.set_limit(limit);
+    }
+
+    /// Whoever draws anew also voids what was given under the draws before.
+    pub(crate) fn set_noise(&mut self, noise: Option<Noise>) {
+        self.noise = noise;
+    }
+
+    pub(crate) fn limit_attributes(&mut self, most: usize) {
+        self.table.set_most(most);
     }
 }

@@ -4,6 +4,10 @@
 //! its last block is freed it may hold another size. An extent whose pages are all empty goes back to
 //! the system, but for one that is kept at hand. Blocks above a page have a mapping of their own.
 
+mod image;
+
+pub(crate) use image::SlabImage;
+
 use crate::memory::{Budget, Pages, Plain};
 use std::collections::BTreeSet;
 
@@ -17,6 +21,18 @@ pub(crate) struct Entry {
 
 // SAFETY: two plain integers of eight bytes, no padding.
 unsafe impl Plain for Entry {}
+
+impl Entry {
+    /// As it is kept.
+    pub(crate) fn bytes(self) -> [u8; 16] {
+        (u128::from(self.time as u64) << 64 | u128::from(self.user)).to_le_bytes()
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+        let both = u128::from_le_bytes(bytes);
+        Self { user: both as u64, time: (both >> 64) as i64 }
+    }
+}
 
 /// A cache line: the unit in which blocks are addressed.
 const UNIT: usize = 4;

@@ -71,6 +71,8 @@ impl Key {
 }
 
 impl Slot {
+    pub(crate) const BYTES: usize = 32;
+
     /// A new attribute, with its first user.
     #[inline(always)]
     pub(crate) fn new(key: Key, epoch: u32, entry: Entry) -> Self {
@@ -178,5 +180,34 @@ impl Slot {
         self.check = self.check & !STATE | CROWD;
         self.a = crowd.certificate as u64;
         self.b = u64::from(shape) << 32 | u64::from(crowd.block.number);
+    }
+
+    /// As it is kept. Of one that is empty, all zeros.
+    pub(crate) fn bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.hash.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.check.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.touched.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.a.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.b.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let number = u128::from_le_bytes;
+        let ([low, high], _) = bytes.as_chunks::<16>() else { return Self::default() };
+        let (low, high) = (number(*low), number(*high));
+        Self {
+            hash: low as u64,
+            check: (low >> 64) as u32,
+            touched: (low >> 96) as u32,
+            a: high as u64,
+            b: (high >> 64) as u64,
+        }
+    }
+
+    /// Whether a crowd of `capacity` may have this credit: entries are put there without a look.
+    pub(crate) fn has_room_for_credit(&self, len: usize, capacity: usize) -> bool {
+        len.checked_add(self.credit() as usize).is_some_and(|end| end <= capacity)
     }
 }

@@ -19,7 +19,9 @@
 //! the same key repeats every swap, and neither batches nor threads change any.
 //!
 //! The values themselves are here, and nowhere else in a gate: in memory, a few kilobytes at most,
-//! in no snapshot and no message.
+//! in no snapshot and no message. Who has to go on after a stop keeps them with its state, sealed.
+
+mod state;
 
 use crate::batch::VEILED;
 use crate::column::{Column, Role, Value};

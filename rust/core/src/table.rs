@@ -14,6 +14,8 @@
 //! No observation waits for more than a short stretch of that copy. Idle slots are found by a hand
 //! that goes round the table as the clock moves.
 
+mod image;
+
 use crate::memory::{Budget, Pages};
 use crate::slab::Entry;
 use crate::slot::{Key, Slot};
@@ -67,6 +69,8 @@ pub(crate) struct Table {
     current: Slots,
     leaving: Option<(Slots, usize)>,
     live: usize,
+    /// As many attributes are taken at the most.
+    most: usize,
     hand: usize,
 }
 
@@ -129,11 +133,15 @@ impl Slots {
 impl Table {
     pub(crate) fn new(budget: &mut Budget) -> Option<Self> {
         let current = Slots::new(SMALLEST, budget)?;
-        Some(Self { current, leaving: None, live: 0, hand: 0 })
+        Some(Self { current, leaving: None, live: 0, most: usize::MAX, hand: 0 })
     }
 
     pub(crate) fn live(&self) -> usize {
         self.live
+    }
+
+    pub(crate) fn set_most(&mut self, most: usize) {
+        self.most = most;
     }
 
     /// Some attributes are still where they were before the table changed its size.
@@ -221,15 +229,18 @@ impl Table {
         // A table of n slots is through after n / 32 new attributes, and the new one has room for
         // half of n: it never fills up meanwhile.
         let lost = self.migrate(32, budget);
-        let made = (self.live + 1) * 5 <= self.positions() * 3
-            || self.leaving.is_none() && self.resize(self.current.bits() + 1, budget);
+        let made = self.live < self.most
+            && ((self.live + 1) * 5 <= self.positions() * 3
+                || self.leaving.is_none() && self.resize(self.current.bits() + 1, budget));
         Room { made, lost }
     }
 
     /// True if one more attribute has room without a change to the table.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
-        self.leaving.is_none() && (self.live + 1) * 5 <= self.positions() * 3
+        self.leaving.is_none()
+            && (self.live + 1) * 5 <= self.positions() * 3
+            && self.live < self.most
     }
 
     /// Puts a new attribute into a free place that `find` gave.

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use zveil_core::text::{LogFormat, Output, Plan, TextFormat, Way};
+use zveil_core::text::{Beside, LogFormat, Output, Plan, TextFormat, Way};
 
 const LOGS: [(&str, [&str; 3]); 6] = [
     ("zeek", ["ts", "id.orig_h", "query"]),
@@ -20,7 +20,7 @@ fn run(plan: &Plan, text: &[u8], piece: usize, threads: usize) -> Result<(Vec<u8
     let mut out = Vec::new();
     let pieces = text.chunks(piece.max(1)).map(|piece| (piece, false)).chain([(&[][..], true)]);
     for (piece, last) in pieces {
-        let written = way.feed(&mut [], None, piece, last).map_err(|error| error.to_string())?;
+        let written = way.feed(&mut [], Beside::default(), piece, last).map_err(|error| error.to_string())?;
         written.iter().for_each(|part| out.extend_from_slice(&part.text));
     }
     Ok((out, format!("{:?}", way.tally)))

@@ -45,7 +45,9 @@ impl From<Failure> for PyErr {
             Error::Snapshot(_) => SnapshotError::new_err(words),
             Error::Chain(failed) if failed.is_io() => PyOSError::new_err(words),
             Error::Chain(_) | Error::Jump { .. } => PyValueError::new_err(words),
-            Error::Setting { .. } | Error::Lengths { .. } => PyValueError::new_err(words),
+            Error::Setting { .. } | Error::Lengths { .. } | Error::State(_) => {
+                PyValueError::new_err(words)
+            }
         }
     }
 }

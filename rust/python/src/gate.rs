@@ -10,7 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use zveil_core::{Column, Error, NoiseSettings, Role, Rule, Secret, Settings, VEILED, Value};
+use zveil_core::{
+    Column, Error, NoiseSettings, Resettled, Role, Rule, Secret, Settings, VEILED, Value,
+};
 
 #[pyclass(frozen, subclass, module = "zveil._native")]
 pub(crate) struct Gate {
@@ -43,6 +45,22 @@ impl Gate {
     /// The gate itself, for a thread that has let go of Python.
     pub(crate) fn guard(&self) -> Result<MutexGuard<'_, zveil_core::Gate>, Failure> {
         self.inner.lock().map_err(|_| Failure::Broken)
+    }
+
+    /// The same if nobody else has it.
+    pub(crate) fn try_guard(
+        &self,
+    ) -> Result<
+        MutexGuard<'_, zveil_core::Gate>,
+        TryLockError<MutexGuard<'_, zveil_core::Gate>>,
+    > {
+        self.inner.try_lock()
+    }
+
+    /// One that was loaded; its times are nanoseconds.
+    pub(crate) fn loaded(gate: zveil_core::Gate) -> Self {
+        let scale = Scale { unit: 1, beyond: beyond(gate.settings().max_future) };
+        Self { inner: Mutex::new(gate), scale }
     }
 
     /// What the numbers of a column of times are, if not what the gate was told.
@@ -126,8 +144,7 @@ impl Gate {
         };
         let secret = key.map_or_else(Secret::random, |key| Ok(Secret::new(key)));
         let gate = zveil_core::Gate::new(settings, secret.map_err(Failure::from)?);
-        let beyond = if max_future_ns.is_some() { i64::MAX } else { times::NONE };
-        let scale = Scale { unit: unit_ns, beyond };
+        let scale = Scale { unit: unit_ns, beyond: beyond(max_future_ns) };
         Ok(Self { inner: Mutex::new(gate.map_err(Failure::from)?), scale })
     }
 
@@ -343,6 +360,47 @@ impl Gate {
         Ok(found)
     }
 
+    #[pyo3(name = "_resettle")]
+    #[pyo3(signature = (*, z, lateness_ns, max_future_ns, memory_limit, noise, noise_period_ns))]
+    #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
+    fn resettle(
+        &self,
+        py: Python<'_>,
+        z: usize,
+        lateness_ns: i64,
+        max_future_ns: Option<i64>,
+        memory_limit: Option<usize>,
+        noise: usize,
+        noise_period_ns: Option<i64>,
+    ) -> PyResult<()> {
+        let told = Resettled {
+            z,
+            lateness: lateness_ns,
+            max_future: max_future_ns,
+            memory_limit,
+            noise: (noise > 0).then_some(NoiseSettings { most: noise, period: noise_period_ns }),
+        };
+        Ok(self.lock(py)?.resettle(&told).map_err(Failure::from)?)
+    }
+
+    #[pyo3(name = "_limit_attributes")]
+    fn limit_attributes(&self, py: Python<'_>, most: usize) -> PyResult<()> {
+        self.lock(py)?.limit_attributes(most);
+        Ok(())
+    }
+
+    #[pyo3(name = "_brief")]
+    fn brief<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let brief = self.lock(py)?.brief();
+        let found = PyDict::new(py);
+        found.set_item("observed", brief.observed)?;
+        found.set_item("released", brief.released)?;
+        found.set_item("attributes", brief.attributes)?;
+        found.set_item("bytes", brief.bytes)?;
+        found.set_item("clock_ns", brief.clock)?;
+        Ok(found)
+    }
+
     #[pyo3(name = "_save")]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &[u8]) -> PyResult<()> {
         py.detach(|| {
@@ -361,6 +419,24 @@ impl Gate {
         *self.lock(py)? = gate;
         Ok(())
     }
+
+    #[pyo3(name = "_exchange")]
+    fn exchange(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let other = other.get();
+        if std::ptr::eq(self, other) {
+            return Ok(());
+        }
+        // One that was loaded is nobody else's: this waits for the other at most.
+        let mut theirs = other.lock(py)?;
+        let mut own = self.lock(py)?;
+        std::mem::swap(&mut *own, &mut *theirs);
+        Ok(())
+    }
+}
+
+/// What becomes of times past the year 2262, by whether the future is refused.
+fn beyond(max_future: Option<i64>) -> i64 {
+    if max_future.is_some() { i64::MAX } else { times::NONE }
 }
 
 pub(crate) fn listed<'py>(levels: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {

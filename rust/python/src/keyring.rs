@@ -6,6 +6,7 @@ use crate::text::{Buffers, buffers};
 use crate::times::{self, Scale};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use zveil_core::text::TextColumn;
@@ -85,6 +86,24 @@ impl Keyring {
             keys.settle().map_err(Failure::from)?;
             Ok(Names(named))
         })
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.lock()?.state()))
+    }
+
+    fn resume(&self, state: &[u8]) -> PyResult<()> {
+        Ok(self.lock()?.resume(state).map_err(Failure::from)?)
+    }
+
+    fn hold(&self) -> PyResult<()> {
+        self.lock()?.hold();
+        Ok(())
+    }
+
+    #[pyo3(signature = (state = None))]
+    fn move_on(&self, py: Python<'_>, state: Option<&[u8]>) -> PyResult<()> {
+        Ok(py.detach(|| self.lock()?.move_on(state).map_err(Failure::from))?)
     }
 }
 

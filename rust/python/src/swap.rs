@@ -84,6 +84,14 @@ impl Swap {
         Ok((PyByteArray::new(py, &bytes), rows, others.collect::<PyResult<_>>()?))
     }
 
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.lock()?.state()))
+    }
+
+    fn resume(&self, state: &[u8]) -> PyResult<()> {
+        Ok(self.lock()?.resume(state).map_err(Failure::from)?)
+    }
+
     /// What is drawn for an observation: whether it is swapped, the first place and the step, and the
     /// place that its own value takes.
     #[pyo3(signature = (t, user, levels, is_plain, /))]

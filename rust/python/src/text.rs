@@ -6,13 +6,14 @@ use crate::gate::Gate;
 use crate::keyring::Keyring;
 use crate::ladder::Ladder;
 use crate::names::NameFilter;
+use crate::state::EventIds;
 use pyo3::exceptions::{PyLookupError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zveil_core::text::{
-    Empty, Hierarchy, LogFormat, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat,
+    Beside, Empty, Hierarchy, LogFormat, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat,
     Way, WayError, Written, path,
 };
 use zveil_core::{Role, Value};
@@ -51,6 +52,7 @@ impl TextWay {
         gates: &[Py<Gate>],
         data: &[u8],
         last: bool,
+        ids: Option<&Py<EventIds>>,
     ) -> PyResult<Vec<Written>> {
         let gates: Vec<&Gate> = gates.iter().map(Py::get).collect();
         for (number, gate) in gates.iter().enumerate() {
@@ -59,6 +61,7 @@ impl TextWay {
             }
         }
         let keyring = self.keyring.as_ref().map(Py::get);
+        let ids = ids.map(Py::get);
         py.detach(|| {
             let mut way = self.lock()?;
             let mut guards = Vec::with_capacity(gates.len());
@@ -66,8 +69,10 @@ impl TextWay {
                 guards.push(gate.guard()?);
             }
             let mut gates: Vec<_> = guards.iter_mut().map(|guard| &mut **guard).collect();
+            let mut ids = ids.map(EventIds::guard).transpose()?;
             let mut keyring = keyring.map(Keyring::lock).transpose()?;
-            way.feed(&mut gates, keyring.as_deref_mut(), data, last).map_err(way_failure)
+            let beside = Beside { keyring: keyring.as_deref_mut(), ids: ids.as_deref_mut() };
+            way.feed(&mut gates, beside, data, last).map_err(way_failure)
         })
     }
 }
@@ -85,7 +90,8 @@ impl TextWay {
     #[new]
     #[pyo3(signature = (*, source, source_delimiter, to, to_delimiter, fields, attributes, veiled,
         ladders, positions, swaps, keep_rest, blank, time_format, step_ns, max_line,
-        stop_at_problem, keyring, threads, flat = false, filters = Vec::new(), year = None))]
+        stop_at_problem, keyring, threads, flat = false, filters = Vec::new(), year = None,
+        id_field = None))]
     #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
         source: &str,
@@ -109,6 +115,7 @@ impl TextWay {
         flat: bool,
         filters: Vec<Py<NameFilter>>,
         year: Option<i64>,
+        id_field: Option<String>,
     ) -> PyResult<Self> {
         let time_format = match time_format.map(TimeFormat::from_name) {
             Some(None) => {
@@ -158,6 +165,7 @@ impl TextWay {
             max_line,
             stop_at_problem,
             year,
+            id_field,
         };
         Ok(Self { way: Mutex::new(Way::new(plan, threads)), keyring })
     }
@@ -168,28 +176,32 @@ impl TextWay {
         Ok(())
     }
 
+    #[pyo3(signature = (gates, data, last, *, ids = None))]
     fn feed<'py>(
         &self,
         py: Python<'py>,
         gates: Vec<Py<Gate>>,
         data: &[u8],
         last: bool,
+        ids: Option<Py<EventIds>>,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let written = self.run(py, &gates, data, last)?;
+        let written = self.run(py, &gates, data, last, ids.as_ref())?;
         let texts = written.iter().filter(|part| !part.text.is_empty());
         let texts = texts.map(|part| PyBytes::new(py, &part.text)).collect();
         self.lock()?.reuse(written);
         Ok(texts)
     }
 
+    #[pyo3(signature = (gates, data, last, *, ids = None))]
     fn feed_columns<'py>(
         &self,
         py: Python<'py>,
         gates: Vec<Py<Gate>>,
         data: &[u8],
         last: bool,
+        ids: Option<Py<EventIds>>,
     ) -> PyResult<Vec<Vec<Buffers<'py>>>> {
-        let written = self.run(py, &gates, data, last)?;
+        let written = self.run(py, &gates, data, last, ids.as_ref())?;
         let parts = written.iter().filter(|part| part.records > 0);
         Ok(parts.map(|part| part.columns.iter().map(|one| buffers(py, one)).collect()).collect())
     }
@@ -207,6 +219,19 @@ impl TextWay {
     #[getter]
     fn stopped(&self) -> PyResult<bool> {
         Ok(self.lock()?.stopped)
+    }
+
+    #[getter]
+    fn consumed(&self) -> PyResult<u64> {
+        Ok(self.lock()?.consumed())
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.lock()?.state()))
+    }
+
+    fn resume(&self, state: &[u8]) -> PyResult<()> {
+        self.lock()?.resume(state).map_err(way_failure)
     }
 
     fn take_troubles(&self) -> PyResult<Vec<(u64, &'static str, u64)>> {
@@ -229,6 +254,7 @@ impl TextWay {
         found.set_item("bad", bad)?;
         found.set_item("passed", tally.passed)?;
         found.set_item("filtered", tally.filtered)?;
+        found.set_item("repeated", tally.repeated)?;
         Ok(found)
     }
 }

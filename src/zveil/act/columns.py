@@ -1,13 +1,15 @@
 """Record batches: decided column by column."""
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zveil._native import Keyring, NameFilter, Names
+from zveil._native import EventIds, Keyring, NameFilter, Names
 from zveil.act.levels import Levels, bools
 from zveil.act.moments import Moments, rounded_type
 from zveil.act.swaps import Swaps, plain
@@ -26,7 +28,7 @@ class ColumnsAct:
 
     Parameters
     ----------
-    policy, gates, keyring, stop_at_problem
+    policy, gates, keyring, stop_at_problem, ids
         As for `TextAct`.
     schema
         The columns that come in.
@@ -50,8 +52,13 @@ class ColumnsAct:
         keyring: Keyring | None,
         stop_at_problem: bool = False,
         shared: list[Swaps | None] | None = None,
+        ids: EventIds | None = None,
     ) -> None:
         self._policy = policy
+        self._ids = ids
+        self._id_field = policy.input.id if ids is not None else None
+        self.repeated = 0
+        """Rows left out because their id came before."""
         self._gates = list(gates)
         self._keyring = keyring
         self.fields = list(policy.fields)
@@ -111,7 +118,10 @@ class ColumnsAct:
     @property
     def reads(self) -> list[str]:
         """The columns that are needed; what a position leaves as is none of them."""
-        return [name for name in self.fields if name not in self._made] + self._beside
+        names = [name for name in self.fields if name not in self._made] + self._beside
+        if self._id_field is not None and self._id_field not in names:
+            names.append(self._id_field)
+        return names
 
     def check(self, schema: pa.Schema) -> None:
         """Raise the LookupError for a schema that lacks a field, or has one twice."""
@@ -126,6 +136,8 @@ class ColumnsAct:
     def act(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Decide the rows of a batch, and give those that leave."""
         batch, times = self.moments.read(batch, self.fields[0])
+        if self._ids is not None and self._id_field is not None:
+            batch, times = self._fresh(self._ids, batch, times, self._id_field)
         nothing = pa.nulls(batch.num_rows, pa.large_string())
         columns = [nothing if name in self._made else batch.column(name) for name in self.fields]
         users = columns[1]
@@ -185,6 +197,46 @@ class ColumnsAct:
             if columns[number].type != field.type:  # came as a dictionary, of its own accord
                 columns[number] = columns[number].dictionary_decode()
         return pa.record_batch(columns, schema=self.schema)
+
+    def state(self) -> dict[str, Any]:
+        """Give all that decides what becomes of the next rows, and the counts, for JSON."""
+        return {
+            "records": self.records,
+            "leaving": self.leaving,
+            "levels": self.levels,
+            "filtered": self.filtered,
+            "repeated": self.repeated,
+            "fields": self.fields,
+            "time_format": self.moments.time_format,
+            "bad": self.moments.bad,
+            "swaps": [
+                None if swaps is None else base64.b64encode(swaps.state()).decode()
+                for swaps in self.swaps
+            ],
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.records, self.repeated = state["records"], state["repeated"]
+        self.leaving = list(state["leaving"])
+        self.levels = [list(each) for each in state["levels"]]
+        self.filtered = list(state["filtered"])
+        self.moments.time_format, self.moments.bad = state["time_format"], state["bad"]
+        for swaps, held in zip(self.swaps, state["swaps"], strict=True):
+            if swaps is not None and held is not None:
+                swaps.resume(base64.b64decode(held))
+
+    def _fresh(
+        self, ids: EventIds, batch: pa.RecordBatch, times: pa.Array, name: str
+    ) -> tuple[pa.RecordBatch, pa.Array]:
+        """Leave out the rows whose id came before."""
+        unit = None if self.moments.unit is None else UNITS_NS[self.moments.unit]
+        bits, repeated = ids.fresh(times, batch.column(name), unit)
+        if not repeated:
+            return batch, times
+        self.repeated += repeated
+        fresh = pa.Array.from_buffers(pa.bool_(), batch.num_rows, [None, pa.py_buffer(bits)])
+        return batch.filter(fresh), times.filter(fresh)
 
     @property
     def swapped(self) -> list[int]:

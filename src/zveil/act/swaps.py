@@ -33,6 +33,14 @@ class Swaps:
         """Values that left as others so far."""
         return self._swap.swapped
 
+    def state(self) -> bytes:
+        """Give what decides which values leave next. Some that have left are in it."""
+        return self._swap.state()
+
+    def resume(self, state: bytes) -> None:
+        """Go on from a state."""
+        self._swap.resume(state)
+
     def decided(
         self,
         times: pa.Array,

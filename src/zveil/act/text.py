@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zveil._native import Keyring, TextWay
+from zveil._native import EventIds, Keyring, TextWay
 from zveil.gate import Gate
 from zveil.io.formats import Format
 from zveil.policy import Policy
@@ -38,6 +38,9 @@ class TextAct:
         The first bad line ends it.
     threads
         For large blocks of lines. Any number writes the same bytes.
+    ids
+        The ids of events seen lately, where the policy names their field: what comes again is left
+        out.
     """
 
     def __init__(
@@ -51,8 +54,10 @@ class TextAct:
         max_line: int,
         stop_at_problem: bool,
         threads: int = 1,
+        ids: EventIds | None = None,
     ) -> None:
         self._gates = list(gates)
+        self._ids = ids
         self._policy = policy
         self._is_text = to is not None and to.is_text
         if to is None:
@@ -86,11 +91,12 @@ class TextAct:
             flat=source is Format.ZEEK_JSON,
             filters=policy.filters(),
             year=policy.time.year,
+            id_field=None if ids is None else policy.input.id,
         )
 
     def lines(self, data: bytes, *, last: bool) -> list[bytes]:
         """Decide what is complete by now; the records that leave, as text."""
-        return self.way.feed(self._gates, data, last)
+        return self.way.feed(self._gates, data, last, ids=self._ids)
 
     def batches(self, data: bytes, *, last: bool) -> list[pa.RecordBatch]:
         """Decide what is complete by now; the records that leave, as columns of text."""
@@ -100,7 +106,7 @@ class TextAct:
             pa.record_batch(
                 [_array(column, number) for number, column in enumerate(part)], schema=self.schema
             )
-            for part in self.way.feed_columns(self._gates, data, last)
+            for part in self.way.feed_columns(self._gates, data, last, ids=self._ids)
         ]
 
     @property

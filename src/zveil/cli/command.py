@@ -19,6 +19,7 @@ from zveil.cli.policy import policy
 from zveil.cli.run import run
 from zveil.cli.serve import serve
 from zveil.cli.simulate import simulate
+from zveil.cli.state import state
 from zveil.cli.token import token
 
 
@@ -64,6 +65,6 @@ def main() -> None:
 
 
 for command in (
-    run, serve, policy, plan, model, simulate, audit, figures, demo, key, token, completion,
+    run, serve, policy, plan, model, simulate, audit, figures, state, demo, key, token, completion,
 ):  # fmt: skip
     main.add_command(command)

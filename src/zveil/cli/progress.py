@@ -6,8 +6,8 @@ import time
 import click
 
 from zveil._native import problem_sentence
-from zveil.run import Run
-from zveil.summary import Outcome, Summary
+from zveil.run import Run, Watch
+from zveil.summary import Keeping, Outcome, Summary
 
 _EVERY_S = 0.2
 
@@ -19,9 +19,13 @@ class Progress:
         self._is_shown = not quiet and sys.stderr.isatty()
         self._next = 0.0
         self._is_dirty = False
+        self.also: Watch | None = None
+        """Is shown the run as well."""
 
     def __call__(self, run: Run) -> None:
         """Show how far the run is, a few times a second."""
+        if self.also is not None:
+            self.also(run)
         now = time.monotonic()
         if not self._is_shown or now < self._next:
             return
@@ -41,13 +45,16 @@ def line(summary: Summary, size: int | None) -> str:
     parts = [_bytes(summary.bytes_in)]
     if size:
         parts[0] += f" of {_bytes(size)} ({min(summary.bytes_in / size, 1):.0%})"
-    rate = summary.records / summary.seconds if summary.seconds else 0
+    before = summary.state or Keeping()
+    records = summary.records - before.records_before
+    rate = records / summary.seconds if summary.seconds else 0
     parts.append(f"{summary.records:,} events, {rate:,.0f}/s")
     parts.append(f"{_share(summary.released, summary.observed)} released")
     if summary.bad_lines:
         parts.append(f"{summary.bad_lines:,} bad")
-    if size and summary.bytes_in:
-        left = summary.seconds * max(size / summary.bytes_in - 1, 0)
+    if size and summary.bytes_in > before.bytes_before:
+        share = (size - summary.bytes_in) / (summary.bytes_in - before.bytes_before)
+        left = summary.seconds * max(share, 0)
         parts.append(f"{left:.0f} s left")
     return " · ".join(parts)
 
@@ -66,6 +73,10 @@ def account(summary: Summary, *, without_z: bool = False) -> str:
     if len(outcomes) > 1:
         for outcome in outcomes:
             text += [outcome.attribute, _table(_outcome_rows(outcome))]
+    if summary.repeated:
+        text.append(f"sent again, decided once by their id: {summary.repeated:,}")
+    if summary.forgotten_ids:
+        text.append(f"ids forgotten before their time, for lack of room: {summary.forgotten_ids:,}")
     if summary.passed:
         text.append(f"lines of other kinds, passed over: {summary.passed:,}")
     if summary.bad:
@@ -78,6 +89,9 @@ def account(summary: Summary, *, without_z: bool = False) -> str:
         for outcome in summary.outcomes
         if outcome.observed and outcome.empty == outcome.observed
     ]
+    if summary.state is not None:
+        text += _kept(summary.state)
+        records -= summary.state.records_before
     rate = records / summary.seconds if summary.seconds else 0
     text.append(
         f"{summary.seconds:.1f} s, {rate:,.0f} events/s, {_bytes(summary.bytes_in)} in, "
@@ -121,8 +135,27 @@ def _outcome_rows(outcome: Outcome) -> list[tuple[str, int, str]]:
         counts.insert(1 + len(outcome.levels), ("  under another value", outcome.swapped))
     rows = [(word, count, _share(count, outcome.observed)) for word, count in counts]
     if outcome.refused:
-        rows.append(("(met the memory limit)", outcome.refused, ""))
+        rows.append(("(met the limit of memory or values)", outcome.refused, ""))
     return rows
+
+
+def _kept(state: Keeping) -> list[str]:
+    """Say how the state was kept."""
+    text = []
+    if state.resumed:
+        text.append(f"counts are of all runs together; {state.records_before:,} events were before")
+    if state.gap_seconds is not None:
+        events = state.gap_event_seconds
+        by_events = "not known" if events is None else f"{events:,.1f} s"
+        text.append(
+            f"gap: nobody listened for {state.gap_seconds:,.1f} s, by the times of the events "
+            f"{by_events}"
+        )
+    age = "" if state.age_seconds is None else f", the last {state.age_seconds:.1f} s ago"
+    text.append(f"state saved {state.saves:,} times{age}".replace(" 1 times", " once"))
+    if state.failed_saves:
+        text.append(f"saves of the state that failed: {state.failed_saves:,}")
+    return text
 
 
 def _table(rows: list[tuple[str, int, str]]) -> str:

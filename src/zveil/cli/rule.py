@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from zveil.cli.inputs import duration
 from zveil.io import PRESETS
 from zveil.names import Names
-from zveil.policy import Input, Policy, PolicyError, read_policy
+from zveil.policy import Policy, PolicyError, read_policy
 
 
 class Said(NamedTuple):
@@ -44,10 +44,12 @@ OPTIONS = {
     "lateness": Said("--lateness", "limits", "lateness"),
     "max_future": Said("--max-future", "limits", "max_future"),
     "memory": Said("--memory", "limits", "memory"),
+    "max_attributes": Said("--max-attributes", "limits", "attributes"),
     "format": Said("--format", "input", "format"),
+    "id": Said("--id", "input", "id"),
 }
 _REQUIRED = ("time", "user", "attributes", "window")
-_TYPED = ("keep", "time-format", "key-file", "max-line", "max-future", "rotate")
+_TYPED = ("keep", "time-format", "key-file", "max-line", "max-future", "rotate", "state-every")
 _DURATIONS = ("window", "lateness", "max_future", "rotate")
 
 
@@ -83,7 +85,7 @@ def _of_file(file: str, given: Mapping[str, Any]) -> Policy:
     if policy.input.format is not None:
         raise RuleError(_twice("format", file))
     try:
-        return replace(policy, input=Input(given["format"]))
+        return replace(policy, input=replace(policy.input, format=given["format"]))
     except PolicyError as error:
         raise RuleError(as_option(error)) from None
 

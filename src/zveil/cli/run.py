@@ -1,45 +1,39 @@
 """`zveil run`: a stream in, a safe stream out."""
 
-import json
+from __future__ import annotations
+
 import os
-import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from types import FrameType
-from typing import Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from zveil._native import Keyring
 from zveil.cli.inputs import (
-    BAD_INPUT,
     FAILED,
     FORMATS,
     USAGE,
+    duration,
     field_options,
     format_option,
     time_format_option,
 )
-from zveil.cli.progress import Progress, account, trial
+from zveil.cli.progress import Progress
 from zveil.cli.rule import as_option, policy_of
+from zveil.cli.secrets import Secrets
+from zveil.cli.telling import Telling, say, watch
 from zveil.durations import duration_ns, size_bytes
-from zveil.fields import FieldError
-from zveil.io import (
-    Format,
-    SameFileError,
-    SinkClosed,
-    SourceError,
-    UnknownFormatError,
-    find,
-    format_of,
-)
-from zveil.io.descriptors import wake_by_signals
+from zveil.io import Format, SourceError, find, format_of
 from zveil.io.presets import NAMES
-from zveil.keys import VARIABLE, key_of, open_keyring, take_key
+from zveil.memory import ceiling
 from zveil.policy import Policy, Pseudonym
-from zveil.run import MAX_BAD, BadInputError, Run, Stopped
-from zveil.summary import Summary
+from zveil.run import MAX_BAD, Run
+from zveil.state.error import StateError
+
+if TYPE_CHECKING:
+    from zveil.serve.exporter import Board
+    from zveil.state.store import Store
 
 TRIAL = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
@@ -166,8 +160,39 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--memory",
     metavar="SIZE",
-    help="Most memory for the state, such as 2GB; then new values are veiled.  [*]",
+    help="Most memory for the state, such as 2GB; then new values are veiled. "
+    " [default: half of the machine's, *]",
 )
+@click.option(
+    "--max-attributes", type=click.IntRange(1), metavar="N",
+    help="Most values to remember at a time; then new ones are veiled.  [*]",
+)  # fmt: skip
+@click.option(
+    "--state", "state_folder", metavar="DIR", type=click.Path(file_okay=False),
+    help="Save there what was seen, and where input and output stand; the next start with it goes "
+    "on from there.",
+)  # fmt: skip
+@click.option(
+    "--state-every", default="10s", show_default=True, metavar="DURATION",
+    help="How often to save; at the end too.",
+)  # fmt: skip
+@click.option(
+    "--state-reset", is_flag=True,
+    help="Start anew in spite of a state in DIR: values are veiled until enough users have shown "
+    "them again.",
+)  # fmt: skip
+@click.option(
+    "--metrics", metavar="ADDRESS",
+    help="Serve figures for Prometheus at PORT or ADDRESS:PORT, while it runs.",
+)  # fmt: skip
+@click.option(
+    "--tokens", "tokens_file", metavar="FILE", type=click.Path(dir_okay=False),
+    help="Show them only to those with a token of this file that may read; see `zveil token`.",
+)  # fmt: skip
+@click.option(
+    "--id", metavar="FIELD",
+    help="Field of an id that no two events share: what the sender repeats is decided once.  [*]",
+)  # fmt: skip
 @click.option(
     "--threads",
     type=click.IntRange(1, 64),
@@ -205,6 +230,11 @@ def run(
     output: str | None,
     to: str | None,
     key_file: str | None,
+    state_folder: str | None,
+    state_every: str,
+    state_reset: bool,
+    metrics: str | None,
+    tokens_file: str | None,
     threads: int,
     on_error: str,
     max_bad: float,
@@ -246,6 +276,9 @@ def run(
       143  told to end
 
     Whatever ends it, what was decided is written.
+
+    With --state it can be killed at any moment and started again: every event is decided once, and
+    a file (-o) is gone on with exactly where the state stands. A pipe cannot be rewound.
     """  # noqa: D301  # click's mark for text that must not be wrapped
     without_z = policy_file is None and said["z"] is None
     if without_z and not dry_run:
@@ -256,6 +289,8 @@ def run(
         os.environ.setdefault(name, value)
     if without_z:
         said["z"] = TRIAL[0]
+    _check_state(state_folder, state_reset=state_reset, dry_run=dry_run, output=output)
+    store = None
     try:
         fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
         policy = policy_of(policy_file, said | fields | {"format": stated})
@@ -263,142 +298,95 @@ def run(
 
         def report(words: str) -> None:
             progress.clear()
-            _say(words)
+            say(words)
 
+        secrets = Secrets(policy, key_file)
+        if state_folder is not None:
+            store = _store(
+                state_folder, secrets, every=state_every, reset=state_reset, report=report
+            )
         going = Run(
             policy,
             find(files, format_of(policy.input.format)),
             output=output,
             to=Format(to) if to else None,
-            gate_key=gate_key(policy, key_file),
-            keyring=None if dry_run else open_keys(policy, key_file),
+            gate_key=secrets.gate_key(store),
+            keyring=None if dry_run else secrets.keyring(store),
             threads=threads,
             stop_at_problem=on_error == "stop",
             max_bad=max_bad,
             max_line=size_bytes(max_line, "max-line"),
             trial=_trial(policy) if dry_run else (),
             report=report,
+            memory=ceiling(),
+            store=store,
         )
+        progress.also = _exported(metrics, tokens_file, going)
+    except StateError as error:
+        say(f"Error: {error}")
+        raise SystemExit(USAGE) from None
     except (SourceError, ValueError) as error:
         raise click.UsageError(as_option(error)) from None
+    if store is not None and state_reset:
+        store.forget()
+        report("starting anew: a value is veiled until enough users have shown it again")
     if not files and not quiet and sys.stdin.isatty():
-        _say("reading standard input; end it with Ctrl-D")
-    telling = _Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=without_z)
-    raise SystemExit(_watch(going, progress, telling))
+        say("reading standard input; end it with Ctrl-D")
+    telling = Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=without_z)
+    code = watch(going, progress, telling)
+    if store is not None:
+        store.close()
+    raise SystemExit(code)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Telling:
-    """How the account is told."""
+def _check_state(
+    folder: str | None, *, state_reset: bool, dry_run: bool, output: str | None
+) -> None:
+    if folder is None and state_reset:
+        raise click.UsageError("--state-reset: say which state is to start anew with --state")
+    if folder is not None and dry_run:
+        raise click.UsageError("--state: a dry run leaves nothing behind; leave one of them out")
+    is_written = output is not None and os.path.isfile(output) and os.path.getsize(output) > 0
+    if state_reset and is_written:
+        # It cannot be gone on with, and what was written may not be to be had again.
+        raise click.UsageError(
+            f"--state-reset: {output} was written before, and would be overwritten; move it away, "
+            "or name another with -o"
+        )
 
-    quiet: bool
-    as_json: bool
-    is_trial: bool
-    without_z: bool
 
+def _exported(address: str | None, tokens_file: str | None, run: Run) -> Board | None:
+    if address is None:
+        if tokens_file is not None:
+            raise click.UsageError("--tokens: goes with --metrics")
+        return None
+    from zveil.cli.export import export
 
-def _watch(run: Run, progress: Progress, telling: _Telling) -> int:
-    """Run it, say how it ended, and give the exit code."""
-    code, ended, words = 0, "end of input", None
-    asked = _listen(run)
     try:
-        run.go(progress)
-    except Stopped:
-        code, ended = 128 + asked[0], "signal"
-    except SinkClosed:
-        ended = "closed pipe"
-    except BadInputError as error:
-        code, ended, words = BAD_INPUT, "bad input", str(error)
-    except (FieldError, UnknownFormatError, SameFileError) as error:
-        code, ended, words = USAGE, "error", as_option(error)
-    except (SourceError, OSError, MemoryError) as error:
-        code, ended, words = FAILED, "error", str(error)
-    except (ValueError, TypeError) as error:
-        code, ended, words = USAGE, "error", as_option(error)
-    progress.clear()
-    if words is not None:
-        _say(f"Error: {words}")
-    summary = run.summary()
-    # A run that failed before it read anything has nothing to account for.
-    if code != USAGE and (code == 0 or summary.bytes_in):
-        summary.ended = ended
-        _tell(summary, telling)
-    return code
+        return export(address, tokens_file, run)
+    except OSError as error:
+        say(f"Error: {error}")
+        raise SystemExit(FAILED) from None
 
 
-def _tell(summary: Summary, telling: _Telling) -> None:
-    """Print the summary: to standard error, because data may be on standard output."""
-    figures = None
-    if telling.as_json:
-        figures = json.dumps(summary.as_dict(without_z=telling.without_z))
-    if telling.is_trial:
-        click.echo(figures or trial(summary))
-    elif figures is not None:
-        _say(figures)
-    if not telling.quiet and not telling.as_json:
-        _say(account(summary, without_z=telling.without_z))
+def _store(
+    folder: str, secrets: Secrets, *, every: str, reset: bool, report: Callable[[str], None]
+) -> Store:
+    from zveil.state.store import Store
 
-
-def _say(words: str) -> None:
-    """Print it to standard error; a run goes on where nobody listens there any more."""
-    with suppress(BrokenPipeError):
-        click.echo(words, err=True)
-
-
-def _listen(run: Run) -> list[int]:
-    """Let signals end the run in order; gives the number of the one that came."""
-    came: list[int] = []
-
-    def stop(number: int, _: FrameType | None) -> None:
-        if came:  # asked twice: at once
-            _leave(number)
-        came.append(number)
-        run.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    wake_by_signals()
-    return came
-
-
-def _leave(number: int) -> NoReturn:
-    sys.stderr.write("\n")
-    raise SystemExit(128 + number)
+    interval = duration_ns(duration(every), "state-every") / 1e9
+    given = secrets.given()
+    return Store(
+        folder,
+        key=given,
+        policy=secrets.policy,
+        interval=interval,
+        report=report,
+        reset=reset,
+    )
 
 
 def _trial(policy: Policy) -> list[int]:
     """Give the z that are tried: the policy's too, where it has one."""
     own = {attribute.z for attribute in policy.attributes}
     return sorted({*TRIAL, *(own if len(own) == 1 else ())})
-
-
-def gate_key(policy: Policy, file: str | None) -> bytes | None:
-    """Give what the keys of the gates are derived from; None if the run has no key that stays."""
-    if policy.user.rotate is not None and not policy.user.keep_keys:
-        return None
-    if policy.user.pseudonym == "raw" and not _draws(policy):
-        return None
-    # The environment still has it afterwards: whoever opens the keyring takes it out.
-    given = take_key({VARIABLE: os.environ.get(VARIABLE, "")})
-    return key_of(file) if given is None and file is not None else given
-
-
-def _draws(policy: Policy) -> bool:
-    """Say whether anything is drawn under the keys of the gates."""
-    return any(each.noise or each.swap for each in policy.attributes)
-
-
-def open_keys(policy: Policy, file: str | None) -> Keyring | None:
-    """Open the keys of the pseudonyms; None if ids leave raw."""
-    if policy.user.pseudonym == "raw":
-        return None
-    future = policy.limits.max_future
-    return open_keyring(
-        policy.user.pseudonym,
-        file=file,
-        environment=os.environ,
-        rotate_ns=policy.rotate_ns,
-        keep_keys=policy.user.keep_keys,
-        lateness_ns=policy.lateness_ns,
-        max_future_ns=None if future is None else duration_ns(future, "max_future"),
-    )

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from zveil.cli.inputs import FAILED
+from zveil.cli.inputs import FAILED, USAGE, duration
 from zveil.cli.rule import as_option, policy_of
-from zveil.cli.run import gate_key, open_keys, run
+from zveil.cli.run import run
+from zveil.cli.secrets import Secrets
 from zveil.durations import duration_ns, size_bytes
-from zveil.policy import Policy
+from zveil.memory import ceiling
 from zveil.serve.settings import Limits, Listening
 from zveil.serve.tokens import Tokens, TokensError
+from zveil.state.error import StateError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -22,19 +23,12 @@ _LIMITS = Limits()
 _RULE = (
     "policy_file", "time_field", "user_field", "attribute_fields", "z", "window", "noise", "swap",
     "time_format", "only", "except_", "round", "keep", "empty", "key_file", "pseudonym", "rotate",
-    "keep_keys", "raw_users", "lateness", "max_future", "memory", "threads", "max_line",
+    "keep_keys", "raw_users", "lateness", "max_future", "memory", "max_attributes", "id",
+    "state_folder", "state_every", "state_reset", "threads", "max_line",
 )  # fmt: skip
 _MISSING = (
     "the service needs packages that are not installed; add them with: pip install 'zveil[serve]'"
 )
-
-
-@dataclass(frozen=True)
-class Pages:
-    """What is said about the console."""
-
-    released: str | None
-    upload: int
 
 
 def _of_run(command: Command) -> Command:
@@ -115,6 +109,9 @@ def serve(
     user_field: str | None,
     attribute_fields: tuple[str, ...],
     key_file: str | None,
+    state_folder: str | None,
+    state_every: str,
+    state_reset: bool,
     threads: int,
     max_line: str,
     host: str,
@@ -173,9 +170,18 @@ def serve(
         )
         listening = Listening(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
         tokens = _tokens(tokens_file, listening)
-        pages = Pages(released, size_bytes(upload, "upload")) if console else None
-        _go(policy, key_file, threads, size_bytes(max_line, "max-line"), limits, listening, tokens,
-            pages, quiet=quiet)  # fmt: skip
+        if state_reset and state_folder is None:
+            raise click.UsageError("--state-reset: say which state is to start anew with --state")
+        kept = None
+        if state_folder is not None:
+            every_s = duration_ns(duration(state_every), "state-every") / 1e9
+            kept = _Kept(state_folder, every_s, state_reset)
+        settings = _Settings(threads, size_bytes(max_line, "max-line"), limits, listening)
+        pages = _Pages(released, size_bytes(upload, "upload")) if console else None
+        _go(Secrets(policy, key_file), kept, settings, tokens, pages, quiet=quiet)
+    except StateError as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(USAGE) from None
     except ValueError as error:
         raise click.UsageError(as_option(error)) from None
     except OSError as error:
@@ -183,20 +189,41 @@ def serve(
         raise SystemExit(FAILED) from None
 
 
+class _Kept(NamedTuple):
+    """Where the state is kept, how often it is saved, and whether it starts anew."""
+
+    folder: str
+    every_s: float
+    reset: bool
+
+
+class _Settings(NamedTuple):
+    """How it is served."""
+
+    threads: int
+    max_line: int
+    limits: Limits
+    listening: Listening
+
+
+class _Pages(NamedTuple):
+    """What the console offers, and takes."""
+
+    released: str | None
+    upload: int
+
+
 def _go(
-    policy: Policy,
-    key_file: str | None,
-    threads: int,
-    max_line: int,
-    limits: Limits,
-    listening: Listening,
+    secrets: Secrets,
+    kept: _Kept | None,
+    settings: _Settings,
     tokens: Tokens | None,
-    pages: Pages | None,
+    pages: _Pages | None,
     *,
     quiet: bool,
 ) -> None:
     try:
-        import fastapi  # noqa: F401
+        import starlette  # noqa: F401
         import uvicorn  # noqa: F401
         from httptools import HttpRequestParser  # noqa: F401
     except ImportError:
@@ -204,18 +231,43 @@ def _go(
     from zveil.serve import server
     from zveil.serve.app import Service, app
     from zveil.serve.engine import Engine
+    from zveil.serve.listening import listen
     from zveil.serve.log import Log
 
+    log, policy = Log(requests=not quiet), secrets.policy
+    keeping = None
+    if kept is not None:
+        from zveil.serve.keeping import Keeping
+        from zveil.state.store import Store
+
+        store = Store(
+            kept.folder,
+            key=secrets.given(),
+            policy=policy,
+            interval=kept.every_s,
+            report=lambda words: log.say("state", why=words),
+            reset=kept.reset,
+        )
+        keeping = Keeping(store, policy, threads=settings.threads)
+        log.say("state", resumed=keeping.is_resumed, age=keeping.age)
+        if kept.reset:
+            store.forget()
+    else:
+        store = None
     # In this order: opening the keyring takes the key out of the environment.
-    secret = gate_key(policy, key_file)
+    secret = secrets.gate_key(store)
     engine = Engine(
         policy,
-        keyring=open_keys(policy, key_file),
+        keyring=secrets.keyring(store),
         gate_key=secret,
-        threads=threads,
-        max_line=max_line,
+        threads=settings.threads,
+        max_line=settings.max_line,
+        memory=ceiling(),
+        ids_key=None if store is None else store.secret("ids"),
+        keeping=keeping,
     )
-    service = Service(engine=engine, tokens=tokens, limits=limits, log=Log(requests=not quiet))
+    listening = settings.listening
+    service = Service(engine=engine, tokens=tokens, limits=settings.limits, log=log)
     made = app(service)
     if pages is not None:
         from zveil.console import mount
@@ -229,9 +281,9 @@ def _go(
             released=pages.released,
             upload=pages.upload,
         )
-    opened = server.listen(listening)
+    opened = listen(listening)
     if not listening.is_safe and listening.tls_cert is None:
-        service.log.say("warning", why="without --tls-cert tokens and events go unencrypted")
+        log.say("warning", why="without --tls-cert tokens and events go unencrypted")
     try:
         server.serve(made, service, opened, listening)
     finally:

@@ -50,6 +50,8 @@ class BatchSource:
     worded
         Columns of text that may come as dictionaries although `schema` says text: they do where
         a Parquet file holds them so, and are read in a third of the time.
+    after
+        Rows to pass over.
 
     Raises
     ------
@@ -66,11 +68,12 @@ class BatchSource:
         columns: Sequence[str] | None = None,
         *,
         worded: Sequence[str] = (),
+        after: int = 0,
     ) -> None:
         self._worded = worded
         self.input = source.input if isinstance(source, ByteSource) else source
-        self.rows = 0
-        """Rows given so far."""
+        self.rows = after
+        """Rows given so far, and passed over."""
         self.rows_total: int | None = None
         """Rows of a Parquet file; Arrow does not tell them before its end."""
         self._opened = contextlib.ExitStack()
@@ -90,6 +93,8 @@ class BatchSource:
                     self._batches = self._arrow(columns)
                 else:
                     raise SourceError(f"{self.input.name}: expected parquet or arrow, got {form}")
+                if not self._is_parquet:
+                    self._batches = _behind(self._batches, after)
         except BaseException:
             self.close()
             raise
@@ -105,6 +110,10 @@ class BatchSource:
     def pending(self) -> bool:
         """Whether something of the next batch has arrived, or the end; of a file, always."""
         return self._bytes is None or self._bytes.pending()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something has, for so long at the most; whether it has."""
+        return self._bytes is None or self._bytes.wait(seconds)
 
     def close(self) -> None:
         """Close what was opened here."""
@@ -163,14 +172,20 @@ class BatchSource:
             file = pq.ParquetFile(self.input.path, **options, **known)
             self._opened.callback(file.close)
         names = None if columns is None else list(columns)
-        return iter(file.iter_batches(MOST_ROWS, columns=names, use_threads=False))
+        rest, first = self.rows, 0
+        while first < file.num_row_groups and rest >= file.metadata.row_group(first).num_rows:
+            rest -= file.metadata.row_group(first).num_rows
+            first += 1
+        groups = list(range(first, file.num_row_groups))
+        found = file.iter_batches(MOST_ROWS, row_groups=groups, columns=names, use_threads=False)
+        return _behind(found, rest)
 
     def _arrow(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         is_plain = bool(self.input.size) and self.input.compression is Compression.NONE
         if self._bytes is not None or self.input.path is None or not is_plain:
             if self._bytes is None:
                 self._bytes = self._opened.enter_context(ByteSource(self.input))
-            return self._arrow_stream(pa.PythonFile(_Whole(self._bytes), mode="r"), columns)
+            return self._arrow_stream(pa.PythonFile(Whole(self._bytes), mode="r"), columns)
         file = self._opened.enter_context(pa.memory_map(os.fspath(self.input.path)))
         if file.read(len(_MAGIC)) == _MAGIC:
             with contextlib.suppress(pa.ArrowInvalid):
@@ -240,6 +255,14 @@ class BatchSource:
             raise SourceError(f"{self.input.name}: {why}") from None
 
 
+def _behind(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Give what comes behind so many rows."""
+    for batch in batches:
+        if rows < batch.num_rows:
+            yield batch.slice(rows)
+        rows = max(rows - batch.num_rows, 0)
+
+
 def _is_worded(file: pq.ParquetFile, name: str) -> bool:
     """Whether a column is text that stands in the file as numbers of words."""
     kind = file.schema_arrow.field(name).type
@@ -253,7 +276,7 @@ def _is_worded(file: pq.ParquetFile, name: str) -> bool:
     )
 
 
-class _Whole:
+class Whole:
     """The bytes of a source for Arrow, which takes a short read for the end.
 
     An Arrow file is a stream between a magic word and an index, so that one can be read from a pipe
@@ -262,10 +285,11 @@ class _Whole:
 
     closed = False
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, head: bytes | None = None) -> None:
         self._source = source
         self._head = b""
-        head = self.read(len(_MAGIC))
+        if head is None:
+            head = self.read(len(_MAGIC))
         self._head = b"" if head == _MAGIC else head
 
     def read(self, count: int) -> bytes:

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import sys
+import time
 
 if sys.platform != "win32":
     import fcntl
@@ -59,14 +60,27 @@ def _beyond_standard(descriptor: int) -> int:
     return moved
 
 
-def wait_readable(descriptor: int) -> None:
-    """Wait until a read would return at once, if signals are to end that; else leave it to read."""
-    if not _wakers:
-        return
+def wait_readable(descriptor: int, seconds: float | None = None) -> bool:
+    """Wait until a read would return at once, if signals are to end that; else leave it to read.
+
+    Parameters
+    ----------
+    seconds
+        How long to wait at the most; whether it is readable then.
+    """
+    if seconds is None and not _wakers:
+        return True
+    if not hasattr(select, "poll"):
+        return True
     poll = select.poll()
     for each in (descriptor, *_wakers):
         poll.register(each, select.POLLIN)
-    while descriptor not in dict(poll.poll()):
+    ends = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = None if ends is None else max(ends - time.monotonic(), 0) * 1000
+        found = dict(poll.poll(left))
+        if descriptor in found or not found:
+            return descriptor in found
         with contextlib.suppress(BlockingIOError):
             os.read(_wakers[0], 4096)
 

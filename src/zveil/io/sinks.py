@@ -45,6 +45,9 @@ class ByteSink:
         By the ending of the path by default.
     inputs
         What is being read: a sink that is one of these files is refused, and left as it was.
+    kept
+        Go on behind so many bytes of what the file holds, a place that `cut` gave; by default it
+        begins anew. What is no regular file is only gone on with.
 
     Raises
     ------
@@ -64,34 +67,44 @@ class ByteSink:
         *,
         compression: Compression | None = None,
         inputs: Sequence[Input] = (),
+        kept: int | None = None,
     ) -> None:
         given = None if path is None or os.fspath(path) == "-" else os.fspath(path)
         self.name = STDOUT if given is None else given
         """What messages call it."""
         self.path = None if given is None else Path(given)
-        self.position = 0
+        self.position = kept or 0
         """Bytes written, as stored."""
+        self.is_file = False
+        """Whether it is a regular file with a name: one that can be cut and gone on with."""
+        self.is_begun = False
+        """Whether something stands in it already, behind which is written."""
         self._descriptor = 1 if given is None else -1
         self._is_over = False
         self._is_dirty = False
         try:
             if given is not None:
-                flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
+                flags = os.O_WRONLY | getattr(os, "O_BINARY", 0)
+                flags |= os.O_CREAT if kept is None else 0
                 self._descriptor = os.open(given, flags, 0o666)
             status = os.fstat(self._descriptor)
             if stat.S_ISREG(status.st_mode):
                 self._refuse_inputs(status, inputs)
                 if given is not None:
-                    os.ftruncate(self._descriptor, 0)
+                    self.is_file = True
+                    os.ftruncate(self._descriptor, self.position)
+                    os.lseek(self._descriptor, self.position, os.SEEK_SET)
+                self.is_begun = bool(os.fstat(self._descriptor).st_size)
             else:
                 enlarge(self._descriptor)
         except OSError as error:
             self._abandon()
-            raise _worded(self.name, error) from None
+            raise worded(self.name, error) from None
         if compression is None:
             compression = of_path(self.name)[1]
         self.compression = compression
-        self._compressor = _compressor(compression)
+        # A file that is gone on with needs no frame before there is something to put in it.
+        self._compressor = None if kept else _compressor(compression)
 
     def write(self, data: bytes | memoryview) -> None:
         """Write all of it.
@@ -105,6 +118,8 @@ class ByteSink:
         """
         with self._whole():
             self._is_dirty = True
+            if self._compressor is None:
+                self._compressor = _compressor(self.compression)
             self._put(data if self._compressor is None else self._compressor.compress(data))
 
     def flush(self) -> None:
@@ -113,6 +128,31 @@ class ByteSink:
             with self._whole():
                 self._is_dirty = False
                 self._put(self._compressor.flush())
+
+    def cut(self) -> int:
+        """End the compressed frame, so that the file can be cut here; gives its length.
+
+        What is written next begins another frame. Raises as `write` does.
+        """
+        if self._compressor is not None:
+            with self._whole():
+                self._is_dirty = False
+                self._put(self._compressor.finish())
+                self._compressor = None
+        return self.position
+
+    def overwrite(self, data: bytes, place: int) -> None:
+        """Write over what stands at a place of a file; raises as `write` does."""
+        with self._whole():
+            end, self.position = self.position, place
+            os.lseek(self._descriptor, place, os.SEEK_SET)
+            self._put(data)
+            self.position = os.lseek(self._descriptor, end, os.SEEK_SET)
+
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._descriptor
 
     def close(self) -> None:
         """End the compressed frame and close the file; standard output stays open.
@@ -130,7 +170,7 @@ class ByteSink:
             if self.path is not None:
                 os.close(descriptor)
         except OSError as error:
-            raise _worded(self.name, error) from None
+            raise worded(self.name, error) from None
         finally:
             self._abandon()
 
@@ -150,7 +190,7 @@ class ByteSink:
             yield
         except OSError as error:
             if error.errno not in (errno.EPIPE, errno.ECONNRESET):
-                raise _worded(self.name, error) from None
+                raise worded(self.name, error) from None
             self._forget_stdout()
             raise SinkClosed(f"{self.name}: closed by its reader") from None
         self._is_over = False
@@ -195,7 +235,8 @@ class ByteSink:
                 os.close(descriptor)
 
 
-def _worded(name: str, error: OSError) -> SinkError:
+def worded(name: str, error: OSError) -> SinkError:
+    """Give an error of the system as one that names the output."""
     if isinstance(error, SinkError):
         return error
     worded = SinkError(f"{name}: {reason(error)}")

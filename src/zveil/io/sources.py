@@ -1,23 +1,17 @@
-"""Sources: the files that arguments mean, and their bytes as they arrive."""
+"""Sources: the bytes of files and pipes as they arrive."""
 
-import glob
 import os
-import re
 import stat
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from zveil.io.decompression import DecompressionError, Decompressor, decompressor
 from zveil.io.descriptors import enlarge, is_readable, wait_readable
-from zveil.io.formats import Compression, Format, is_short, may_be_wrapped, of_path, sniff
+from zveil.io.formats import Compression, Format, is_short, may_be_wrapped, sniff
 from zveil.io.presets import NAMES
 
-STDIN = "<stdin>"
-
 _FORMATS = ", ".join(NAMES)
-_GLOB = re.compile(r"[*?[]")
 _MOST = 1 << 20
 _HEAD = 1 << 12
 _PACKED = 1 << 18
@@ -46,113 +40,9 @@ class Input:
     """Bytes as stored; None for what is no regular file."""
 
 
-def find(arguments: Sequence[str], stated: Format | None = None) -> list[Input]:
-    """Find the inputs that arguments mean, in their order.
-
-    Parameters
-    ----------
-    arguments
-        Files; ``-`` for standard input, which no argument at all means too; directories, for every
-        file in and below them with a known ending, hidden ones left out; patterns such as
-        ``logs/**/*.csv.gz``. Files of a directory or pattern come in natural order: part-2 before
-        part-10.
-    stated
-        The format of files whose name or content does not tell it, or tells it wrongly. Of a
-        directory, only files of that format are taken.
-
-    Raises
-    ------
-    SourceError
-        If an argument means nothing that can be read.
-    """
-    found: list[Input] = []
-    for argument in arguments or ["-"]:
-        if argument != "-":
-            found.extend(_meant(argument, stated))
-        elif any(each.path is None for each in found):
-            raise SourceError("-: standard input can be read only once")
-        else:
-            size = _size(os.fstat(0)) if _is_open(0) else None
-            found.append(Input(None, STDIN, stated, Compression.NONE, size))
-    return found
-
-
-def _meant(argument: str, stated: Format | None) -> Iterator[Input]:
-    if os.path.isdir(argument):
-        names = [name for name in _below(argument) if _is_wanted(name, stated)]
-        if not names:
-            kind = "file with a known ending" if stated is None else f"{stated} file"
-            raise SourceError(f"{argument}: no {kind} in this directory; name the files themselves")
-    elif os.path.lexists(argument):
-        names = [argument]
-    elif _GLOB.search(argument):
-        names = [name for name in glob.iglob(argument, recursive=True) if os.path.isfile(name)]
-        if not names:
-            raise SourceError(f"{argument}: no file matches; check the pattern and the directory")
-    elif "://" in argument:
-        raise SourceError(f"{argument}: only files are read; fetch it, or pipe it into zveil run -")
-    else:
-        raise SourceError(f"{argument}: no such file; check the path, or use - for standard input")
-    return (_input(name, stated) for name in sorted(names, key=natural))
-
-
-def _below(directory: str) -> Iterator[str]:
-    def refuse(error: OSError) -> None:
-        raise SourceError(f"{error.filename}: {reason(error)}")
-
-    for folder, folders, files in os.walk(directory, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in files:
-            path = os.path.join(folder, name)
-            if not name.startswith(".") and os.path.isfile(path):
-                yield path
-
-
-def _is_wanted(name: str, stated: Format | None) -> bool:
-    form, _ = of_path(name)
-    # A log may have any ending; most have the one of its own kind.
-    is_log = stated is not None and stated.is_log and ".log" in os.path.basename(name)
-    return is_log or (form is not None and stated in (None, form))
-
-
-def _input(name: str, stated: Format | None) -> Input:
-    form, compression = of_path(name)
-    try:
-        size = _size(os.stat(name))
-    except OSError as error:
-        raise SourceError(f"{name}: {reason(error)}") from None
-    given = Input(Path(name), name, stated or form, compression, size)
-    if size is None:
-        return given
-    with ByteSource(given) as opened:
-        return Input(given.path, name, opened.format, opened.compression, size)
-
-
-def natural(name: str) -> tuple[list[list[str | int]], str]:
-    """Give a key that sorts names as people count: part-2 before part-10, folder by folder.
-
-    >>> sorted(["part-10.csv", "part-2.csv", "Part-1.csv"], key=natural)
-    ['Part-1.csv', 'part-2.csv', 'part-10.csv']
-    """
-    parts = [re.split(r"([0-9]+)", part.casefold()) for part in name.split(os.sep)]
-    return [[int(p) if at % 2 else p for at, p in enumerate(part)] for part in parts], name
-
-
 def reason(error: OSError) -> str:
     """Give the system's own words for an error, to stand behind a name."""
     return (os.strerror(error.errno) if error.errno else "input or output error").lower()
-
-
-def _size(status: os.stat_result) -> int | None:
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
 
 
 class ByteSource:
@@ -174,6 +64,7 @@ class ByteSource:
 
     Examples
     --------
+    >>> from zveil.io import find
     >>> with ByteSource(find([os.devnull])[0]) as source:
     ...     while data := source.read():
     ...         print(len(data), "bytes, of", source.position, "stored")
@@ -183,6 +74,8 @@ class ByteSource:
         self.input = source
         self.position = 0
         """Bytes consumed of the input as stored."""
+        self.given = 0
+        """Bytes given so far, and passed over: the place in the input as it is unpacked."""
         self._descriptor = 0
         self._held: list[bytes] = []
         self._head: bytes | None = None
@@ -269,7 +162,9 @@ class ByteSource:
         while (more := most - sum(map(len, self._held))) > 0 and self._step(more, wait=False):
             pass
         if self._held:
-            return self._cut(most)
+            data = self._cut(most)
+            self.given += len(data)
+            return data
         if self._failure is not None:
             raise self._failure
         return b""
@@ -279,6 +174,39 @@ class ByteSource:
         while not self._held and self._step(most, wait=False):
             pass
         return bool(self._held) or self._is_over
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until a read would return at once, for so long at the most; whether it would."""
+        return self.pending() or wait_readable(self._descriptor, seconds)
+
+    def skip(self, count: int) -> None:
+        """Pass over so many bytes, unpacked, before anything was read.
+
+        Raises
+        ------
+        SourceError
+            If there are not so many.
+        """
+        if self._is_file and self.compression is Compression.NONE:
+            os.lseek(self._descriptor, count, os.SEEK_SET)
+            self._held, self._is_over = [], False
+            self.position = self.given = count
+            return
+        while self.given < count:
+            if not self.read(min(count - self.given, _MOST)):
+                raise SourceError(f"{self.input.name}: ends before where it was read to")
+
+    def before(self, place: int, count: int) -> bytes:
+        """Give the last bytes before a place of a file, as stored; not for a pipe."""
+        start = max(place - count, 0)
+        if hasattr(os, "pread"):
+            return os.pread(self._descriptor, place - start, start)
+        here = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+        try:
+            os.lseek(self._descriptor, start, os.SEEK_SET)
+            return os.read(self._descriptor, place - start)
+        finally:
+            os.lseek(self._descriptor, here, os.SEEK_SET)
 
     def close(self) -> None:
         """Close the file; standard input stays open."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from zveil._native import field_path
-from zveil.policy.parts import Attribute
 from zveil.policy.policy import Policy
 from zveil.policy.wording import bound, span, users
 
@@ -31,7 +29,35 @@ class Change:
     """Sentences, in the order of what matters."""
 
 
-def changes(old: Policy, new: Policy) -> list[Change]:
+@dataclass(frozen=True)
+class _Rule:
+    """What an attribute's part of a policy's meaning says."""
+
+    meaning: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        parts = self.meaning["field"]
+        return ".".join(part.replace("\\", "\\\\").replace(".", "\\.") for part in parts)
+
+    @property
+    def z(self) -> int:
+        return int(self.meaning["z"])
+
+    @property
+    def noise(self) -> int:
+        return int(self.meaning.get("noise", 0))
+
+    @property
+    def most_z(self) -> int:
+        return int(self.meaning.get("z_max", self.z + self.noise))
+
+    @property
+    def window_ns(self) -> int:
+        return int(self.meaning["window_ns"])
+
+
+def changes(old: Policy | Mapping[str, Any], new: Policy) -> list[Change]:
     """Say for each attribute whether the state of its gate can be kept under a changed policy.
 
     A state is kept if all that the new decisions need is in it, and nothing that is wrong for them.
@@ -41,7 +67,7 @@ def changes(old: Policy, new: Policy) -> list[Change]:
     Parameters
     ----------
     old
-        The policy that the state was made under.
+        The policy that the state was made under, or what `Policy.meaning` gave of it.
     new
         The policy that is to hold from now on.
 
@@ -60,37 +86,36 @@ def changes(old: Policy, new: Policy) -> list[Change]:
     >>> change.fate
     'lost'
     """
-    common = list(_common(old, new))
-    notes = list(_limits(old, new))
-    before = {_path(each): each for each in old.attributes}
+    was, now = (old.meaning() if isinstance(old, Policy) else old), new.meaning()
+    common = list(_common(was, now))
+    notes = list(_limits(was, now))
+    before = {tuple(each["field"]): _Rule(each) for each in was["attribute"]}
     found: list[Change] = []
-    for each in new.attributes:
-        was = before.pop(_path(each), None)
-        if was is None:
+    for attribute, meaning in zip(new.attributes, now["attribute"], strict=True):
+        rule, name = _Rule(meaning), attribute.field
+        earlier = before.pop(tuple(meaning["field"]), None)
+        if earlier is None:
             why = "The old policy does not decide about this field: it begins with nothing seen."
-            found.append(Change(each.field, "new", (why,)))
-        elif lost := common + list(_lost(was, each)):
-            found.append(Change(each.field, "lost", tuple(lost)))
+            found.append(Change(name, "new", (why,)))
+        elif lost := common + list(_lost(earlier, rule)):
+            found.append(Change(name, "lost", tuple(lost)))
         else:
-            kept = [*_kept(was, each), *notes] or ["Nothing that its state stands for has changed."]
-            found.append(Change(each.field, "kept", tuple(kept)))
-    for each in before.values():
+            kept = [*_kept(earlier, rule), *notes]
+            kept = kept or ["Nothing that its state stands for has changed."]
+            found.append(Change(name, "kept", tuple(kept)))
+    for gone in before.values():
         why = "The new policy does not decide about this field: its state is to be deleted."
-        found.append(Change(each.field, "gone", (why,)))
+        found.append(Change(gone.name, "gone", (why,)))
     return found
 
 
-def _path(attribute: Attribute) -> tuple[str, ...]:
-    return tuple(field_path(attribute.field))
-
-
-def _common(old: Policy, new: Policy) -> Iterator[str]:
+def _common(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Give what makes the state of every attribute useless."""
     for part, what in (("user", "the users in the state"), ("time", "the times in the state")):
-        for key in _differing(old.meaning()[part], new.meaning()[part]):
+        for key in _differing(old[part], new[part]):
             if key not in _OF_OUTPUT[part]:
                 yield f"{part}.{key} has changed: {what} may be others."
-    late, later = old.lateness_ns, new.lateness_ns
+    late, later = _lateness_ns(old), _lateness_ns(new)
     if later > late:
         yield (
             f"The lateness goes from {span(late)} to {span(later)}: what the latest records "
@@ -98,7 +123,7 @@ def _common(old: Policy, new: Policy) -> Iterator[str]:
         )
 
 
-def _lost(was: Attribute, now: Attribute) -> Iterator[str]:
+def _lost(was: _Rule, now: _Rule) -> Iterator[str]:
     """Give what the state of one attribute cannot follow."""
     if was.window_ns != now.window_ns:
         longer = now.window_ns > was.window_ns
@@ -118,12 +143,12 @@ def _lost(was: Attribute, now: Attribute) -> Iterator[str]:
             f"{users(was.most_z)} of a value; a larger z_max from the beginning would have "
             "left room."
         )
-    for key in _differing(was.meaning(), now.meaning()):
+    for key in _differing(was.meaning, now.meaning):
         if key not in _JUDGED:
             yield f"{key} has changed: what was counted is not what would have been."
 
 
-def _kept(was: Attribute, now: Attribute) -> Iterator[str]:
+def _kept(was: _Rule, now: _Rule) -> Iterator[str]:
     """Give what changes with the state kept."""
     if was.z != now.z:
         yield (
@@ -131,27 +156,25 @@ def _kept(was: Attribute, now: Attribute) -> Iterator[str]:
         )
     elif now.most_z < was.most_z:
         yield f"The state keeps its room for {users(was.most_z)} of a value until it begins anew."
-    if (was.noise, was.meaning().get("noise_period_ns")) != (
-        now.noise,
-        now.meaning().get("noise_period_ns"),
-    ):
+    periods = (was.meaning.get("noise_period_ns"), now.meaning.get("noise_period_ns"))
+    if was.noise != now.noise or periods[0] != periods[1]:
         yield (
             "The noise changes: it is no part of the state, but the thresholds of all values are "
             "drawn anew, and whoever compares before with after learns a little about both."
         )
-    if was.swap != now.swap:
+    if was.meaning.get("swap") != now.meaning.get("swap"):
         yield "Another share of the values is swapped: that is no part of the state."
 
 
-def _limits(old: Policy, new: Policy) -> Iterator[str]:
+def _limits(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Give what changes with every state that is kept."""
-    if new.lateness_ns < old.lateness_ns:
+    late, later = _lateness_ns(old), _lateness_ns(new)
+    if later < late:
         yield (
-            f"The lateness goes from {span(old.lateness_ns)} to {span(new.lateness_ns)}: the "
+            f"The lateness goes from {span(late)} to {span(later)}: the "
             "state holds more than is needed, and records that come later are veiled."
         )
-    future = (old.limits.meaning().get("max_future_ns"), new.limits.meaning().get("max_future_ns"))
-    if future[0] != future[1]:
+    if old["limits"].get("max_future_ns") != new["limits"].get("max_future_ns"):
         yield (
             "max_future changes: it holds for records from now on. A time that was taken already "
             "still makes older records late."
@@ -169,15 +192,20 @@ def _limits(old: Policy, new: Policy) -> Iterator[str]:
     )
 
 
-def _part(policy: Policy) -> int | None:
-    size: int | None = policy.limits.meaning().get("memory")
-    return None if size is None else size // len(policy.attributes)
+def _lateness_ns(meaning: Mapping[str, Any]) -> int:
+    longest = max(each["window_ns"] for each in meaning["attribute"])
+    return int(meaning["limits"].get("lateness_ns", longest))
+
+
+def _part(meaning: Mapping[str, Any]) -> int | None:
+    size: int | None = meaning["limits"].get("memory")
+    return None if size is None else size // len(meaning["attribute"])
 
 
 def _is_less(size: int | None, other: int | None) -> bool:
     return size is not None and (other is None or size < other)
 
 
-def _differing(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Give the keys whose meaning differs; what is not said is as it is by default."""
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))

@@ -45,13 +45,21 @@ class Input:
     format
         The format's name, such as ``"csv"``, or that of a log's preset, such as ``"zeek-dns"``;
         told by the file's ending or content by default.
+    id
+        The field of an id that no two records share: a record whose id came before is a repetition,
+        and left out.
     """
 
     format: str | None = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.id is not None and not all(field_path(self.id)):
+            raise PolicyError(("id",), f"expected the name of a field, got {self.id!r}")
 
     def meaning(self) -> dict[str, Any]:
-        """Give nothing: how records are written is not what is decided about them."""
-        return {}
+        """Give what it says in one form; how records are written is not what is decided."""
+        return _told(id=None if self.id is None else field_path(self.id))
 
 
 @dataclass(frozen=True)
@@ -335,11 +343,14 @@ class Limits:
         As for `zveil.Gate`.
     memory
         For the state of all attributes together.
+    attributes
+        The most values that are remembered at a time, of all attributes together.
     """
 
     lateness: Duration | None = None
     max_future: Duration | None = "1d"
     memory: Size | None = None
+    attributes: int | None = None
 
     def __post_init__(self) -> None:
         if self.lateness is not None:
@@ -351,6 +362,8 @@ class Limits:
                 size_bytes(self.memory, "memory")
             except ValueError as error:
                 raise _at("memory", error) from None
+        if self.attributes is not None:
+            _check_whole(self.attributes, "attributes")
 
     def meaning(self) -> dict[str, Any]:
         """Give what it says in one form, without what holds by default and the lateness."""
@@ -360,6 +373,7 @@ class Limits:
         return _told(
             max_future_ns=None if future == STEPS_NS["day"] else future,
             memory=None if self.memory is None else size_bytes(self.memory, "memory"),
+            attributes=self.attributes,
         )
 
 

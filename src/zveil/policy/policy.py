@@ -31,6 +31,9 @@ from zveil.policy.parts import (
 # The keys of so many periods are held at most, for events that come late.
 _MOST_PERIODS = 100_000
 
+SMALLEST_GATE = 4 << 20
+"""Bytes that a gate needs at least for each thread."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
@@ -95,7 +98,9 @@ class Policy:
         max_future: Duration | None = "1d",
         memory: Size | None = None,
         swap: float = 0.0,
+        max_attributes: int | None = None,
         format: str | None = None,  # noqa: A002  # what it is called everywhere
+        id: str | None = None,  # noqa: A002  # what it is called everywhere
         year: int | None = None,
         only: Names | None = None,
         except_: Names | None = None,
@@ -117,16 +122,22 @@ class Policy:
         except PolicyError as error:
             raise error.below(("user",)) from None
         try:
-            limits = Limits(lateness=lateness, max_future=max_future, memory=memory)
+            limits = Limits(
+                lateness=lateness, max_future=max_future, memory=memory, attributes=max_attributes
+            )
         except PolicyError as error:
             raise error.below(("limits",)) from None
+        try:
+            comes = Input(format, id)
+        except PolicyError as error:
+            raise error.below(("input",)) from None
         return cls(
             time=Time(time, format=time_format, round=round, year=year),
             user=whose,
             attributes=tuple(parts),
             record=Record(keep=tuple(keep), empty=empty),
             limits=limits,
-            input=Input(format),
+            input=comes,
         )
 
     def __post_init__(self) -> None:
@@ -287,7 +298,12 @@ class Policy:
         ]
 
     def gates(
-        self, *, z: int | None = None, threads: int = 1, key: bytes | None = None
+        self,
+        *,
+        z: int | None = None,
+        threads: int = 1,
+        key: bytes | None = None,
+        memory: int | None = None,
     ) -> list[Gate]:
         """Make the gates: one for each attribute, each with a secret of its own.
 
@@ -300,10 +316,10 @@ class Policy:
         key
             32 secret bytes that the secrets are derived from, each by the name of its attribute, so
             that the same key draws the same noise and swaps; random by default.
+        memory
+            Bytes for all of them where the policy has no limit; no limit by default.
         """
-        limit = None
-        if self.limits.memory is not None:
-            limit = size_bytes(self.limits.memory, "memory") // len(self.attributes)
+        limit = self.memory_part(memory, threads=threads)
         gates = []
         for number, each in enumerate(self.attributes):
             try:
@@ -326,7 +342,23 @@ class Policy:
                 )
             except ValueError as error:
                 raise _of_gate(error, number, each) from None
+            if self.limits.attributes is not None:
+                gates[-1]._limit_attributes(self.attributes_part or 1)
         return gates
+
+    def memory_part(self, default: int | None = None, *, threads: int = 1) -> int | None:
+        """Give the bytes that each gate may take; `default` for all where nothing is stated."""
+        if self.limits.memory is not None:
+            return size_bytes(self.limits.memory, "memory") // len(self.attributes)
+        if default is None:
+            return None
+        return max(default // len(self.attributes), SMALLEST_GATE * threads)
+
+    @property
+    def attributes_part(self) -> int | None:
+        """How many values each gate may remember; None for any number."""
+        most = self.limits.attributes
+        return None if most is None else max(most // len(self.attributes), 1)
 
     def _lateness(self) -> Duration:
         stated = self.limits.lateness

@@ -186,7 +186,7 @@ def _has_no_default(part: dataclasses.Field[Any]) -> bool:
 
 
 SCHEMA: dict[str, Section] = {
-    "input": Section(Input, {"format": one_of(*NAMES)}),
+    "input": Section(Input, {"format": one_of(*NAMES), "id": text}),
     "time": Section(
         Time,
         {
@@ -230,6 +230,12 @@ SCHEMA: dict[str, Section] = {
     ),
     "record": Section(Record, {"keep": texts, "empty": one_of(*get_args(Empty))}),
     "limits": Section(
-        Limits, {"lateness": duration, "max_future": duration_or_any, "memory": size}
+        Limits,
+        {
+            "lateness": duration,
+            "max_future": duration_or_any,
+            "memory": size,
+            "attributes": whole_from(1),
+        },
     ),
 }

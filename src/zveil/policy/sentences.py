@@ -282,13 +282,27 @@ def _limits(policy: Policy) -> Iterator[str]:
         )
     memory = limits.meaning().get("memory")
     if memory is None:
-        yield "The memory for what was seen has no limit."
+        yield (
+            "What was seen takes half of the machine's memory at the most; when that is full, new "
+            "values are veiled."
+        )
     else:
         yield (
             f"What was seen takes {bound(memory)} of memory at the most; when that is full, new "
             "values are veiled."
         )
-    yield from _others(limits, {"lateness", "max_future", "memory"})
+    if limits.attributes is not None:
+        yield (
+            f"At most {limits.attributes:,} values are remembered at a time; when there are so "
+            "many, new ones are veiled."
+        )
+    yield from _others(limits, {"lateness", "max_future", "memory", "attributes"})
+    if policy.input.id is not None:
+        longest = max(each.window_ns for each in policy.attributes)
+        yield (
+            f"A record whose id in the field {quoted(policy.input.id)} came within "
+            f"{span(longest + policy.lateness_ns)} before is a repetition, and is left out."
+        )
 
 
 def _others(part: Any, known: set[str]) -> Iterator[str]:

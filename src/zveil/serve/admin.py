@@ -49,6 +49,8 @@ class Admin:
         """Answer ``POST /v1/z``: let attributes need another number of users."""
         said = await self._said(visit, {"z", "attribute"})
         z, attribute = said.get("z"), said.get("attribute")
+        if isinstance(z, float) and z.is_integer():  # JSON knows no difference
+            z = int(z)
         if isinstance(z, bool) or not isinstance(z, int):
             raise refuse("bad-parameters", "Send an object with a member 'z', a whole number.")
         if attribute is not None and not isinstance(attribute, str):

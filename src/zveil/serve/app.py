@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,8 +31,6 @@ from zveil.serve.visit import Gone, Receive, Scope, Send, Visit
 
 Answer = Callable[[Visit], Awaitable[None]]
 
-_ARROW_AT_A_TIME = 16
-
 
 @dataclass(kw_only=True)
 class Service:
@@ -45,15 +44,13 @@ class Service:
     is_ending: bool = False
 
 
-def app(service: Service) -> FastAPI:
-    """Make the application of a service.
-
-    Its documentation pages are left out: they load scripts from elsewhere.
-    """
+def app(service: Service) -> Starlette:
+    """Make the application of a service."""
     limits, tokens = service.limits, service.tokens
     observations = Observations(service.engine, tokens, limits, Replays())
     admin = Admin(service.engine, tokens, service.log)
-    described = json.dumps(document(limits, has_tokens=tokens is not None)).encode()
+    most_z = service.engine.most_z
+    described = json.dumps(document(limits, most_z, has_tokens=tokens is not None)).encode()
 
     async def metrics_(visit: Visit) -> None:
         visit.authorize(tokens, "read")
@@ -82,19 +79,15 @@ def app(service: Service) -> FastAPI:
         ("GET", "/readyz", readyz),
         ("GET", "/openapi.json", openapi),
     ]
-    made = FastAPI(
-        title="zveil",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
+    made = Starlette(
+        routes=[
+            Route(path, _Endpoint(service, path, method, answer), methods=[method])
+            for method, path, answer in routes
+        ],
         lifespan=lambda _: _beside(service),
         exception_handlers={HTTPException: _framework, 500: _framework},
     )
-    for method, path, answer in routes:
-        made.router.routes.append(
-            Route(path, _Endpoint(service, path, method, answer), methods=[method])
-        )
+    made.router.redirect_slashes = False
     made.add_middleware(_Watched, service=service, paths={path for _, path, _ in routes})
     return made
 
@@ -213,13 +206,29 @@ async def _beside(service: Service) -> AsyncIterator[None]:
                 failed = True
             await asyncio.sleep(1)
 
-    task = asyncio.get_running_loop().create_task(keep())
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(keep())
+    # Where there is no such signal, or another thread has them, tokens are read at the start only.
+    with contextlib.suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
+        loop.add_signal_handler(signal.SIGHUP, _reload, service)
     try:
         yield
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+def _reload(service: Service) -> None:
+    """Read the tokens again."""
+    if service.tokens is None:
+        return
+    try:
+        service.tokens.reload()
+    except ValueError as error:
+        service.log.say("tokens not read", why=str(error))
+    else:
+        service.log.say("tokens read", count=len(service.tokens))
 
 
 def _place(error: Exception) -> str:

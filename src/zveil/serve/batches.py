@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ MOST_ROWS = 1 << 20
 
 _ROWS = 32_768
 _KEPT = 16 << 20
+_UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError)
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -102,42 +102,53 @@ class Batches:
     def _decide(self, message: Message) -> list[bytes]:
         """Decide a message of the stream; what leaves."""
         try:
-            return list(self._pieces(message))
-        except (ProblemError, RuntimeError, OSError):
-            raise
+            if message.is_schema:
+                return [self._begin(message)]
+            if self._act is None or self._answer is None:
+                raise _wrong("a stream begins with its columns")
+            if not message.is_batch:
+                self._head += message.data
+                if len(self._head) > _KEPT:
+                    raise _wrong(f"the dictionaries are larger than {_KEPT:,} bytes")
+                return []
+            batches = self._read(message)
+            return [
+                self._one(batch.slice(start, _ROWS), self._answer)
+                for batch in batches
+                for start in range(0, batch.num_rows, _ROWS)
+            ]
         except LookupError as error:
             # Of the names that there are none is said: they are the client's, and may be data.
             raise _wrong(f"there has to be one column {error.args[0]!r}") from None
-        except (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError):
+        except _UNFIT:
             # Their own words may quote data.
             raise _wrong("a column holds what cannot be read as times, users or values") from None
 
-    def _pieces(self, message: Message) -> Iterator[bytes]:
-        if message.is_schema:
-            if self._act is not None:
-                raise _wrong("the stream names its columns twice")
-            self._head = message.data
+    def _begin(self, message: Message) -> bytes:
+        if self._act is not None:
+            raise _wrong("the stream names its columns twice")
+        self._head = message.data
+        try:
             schema = pa.ipc.open_stream(message.data + _END).schema
-            self._act = self._engine.columns(schema)
-            reads = [schema.get_field_index(name) for name in self._act.reads]
-            self._options = pa.ipc.IpcReadOptions(included_fields=reads, use_threads=False)
-            self._answer = _Answer(self._act.schema)
-            yield self._answer.take()
-            return
-        if self._act is None or self._answer is None:
-            raise _wrong("a stream begins with its columns")
-        if not message.is_batch:
-            self._head += message.data
-            if len(self._head) > _KEPT:
-                raise _wrong(f"the dictionaries are larger than {_KEPT:,} bytes")
-            return
-        reader = pa.ipc.open_stream(self._head + message.data + _END, options=self._options)
-        for batch in reader:
-            if batch.num_rows > MOST_ROWS:
+        except (OSError, *_UNFIT):
+            raise _wrong("the columns cannot be read") from None
+        self._act = self._engine.columns(schema)
+        reads = [schema.get_field_index(name) for name in self._act.reads]
+        self._options = pa.ipc.IpcReadOptions(included_fields=reads, use_threads=False)
+        self._answer = _Answer(self._act.schema)
+        return self._answer.take()
+
+    def _read(self, message: Message) -> list[pa.RecordBatch]:
+        try:
+            data = self._head + message.data + _END
+            batches = list(pa.ipc.open_stream(data, options=self._options))
+            if any(batch.num_rows > MOST_ROWS for batch in batches):
                 raise _wrong(f"a batch has more than {MOST_ROWS:,} rows")
-            batch.validate(full=True)
-            for start in range(0, batch.num_rows, _ROWS):
-                yield self._one(batch.slice(start, _ROWS), self._answer)
+            for batch in batches:
+                batch.validate(full=True)
+        except (OSError, *_UNFIT):
+            raise _wrong("a batch cannot be read") from None
+        return batches
 
     def _one(self, batch: pa.RecordBatch, answer: _Answer) -> bytes:
         act, before = self._act, self._act.moments.bad

@@ -15,7 +15,7 @@ from zveil._native import Keyring
 from zveil.act import TextAct
 from zveil.io import Format, format_of
 from zveil.policy import Policy, PolicyError
-from zveil.run import MAX_LINE
+from zveil.run import MAX_LINE, event_ids
 from zveil.serve.monitor import Figures, Latencies, Monitor, figures
 from zveil.serve.totals import Totals
 
@@ -45,10 +45,17 @@ class Decided:
     """Good ones: each was decided."""
     left: int = 0
     """Records with something released."""
+    repeated: int = 0
+    """Good ones that were left out: their id had been seen."""
     bad: dict[str, int] = field(default_factory=dict)
     """Bad lines by kind."""
     first_bad: tuple[int, str, int] | None = None
     """Where the first bad line is, from 1, what is wrong with it, and in which column."""
+
+    @property
+    def accepted(self) -> int:
+        """Good records, whatever became of them."""
+        return self.records + self.repeated
 
     def add(self, other: Decided) -> None:
         """Add what became of the lines that follow; not what leaves of them."""
@@ -58,6 +65,7 @@ class Decided:
         self.lines += other.lines
         self.records += other.records
         self.left += other.left
+        self.repeated += other.repeated
         for kind, count in other.bad.items():
             self.bad[kind] = self.bad.get(kind, 0) + count
 
@@ -83,6 +91,11 @@ class Engine:
         For large blocks; any number writes the same bytes.
     max_line
         A line of more bytes is bad.
+    memory
+        Bytes for the state where the policy has no limit; no limit by default.
+    ids_key
+        32 secret bytes for the ids of events, where the policy names their field; random ones by
+        default.
     keeping
         Saves the state and has what was saved; None if nothing is saved.
 
@@ -100,6 +113,8 @@ class Engine:
         gate_key: bytes | None = None,
         threads: int = 1,
         max_line: int = MAX_LINE,
+        memory: int | None = None,
+        ids_key: bytes | None = None,
         keeping: Keeping | None = None,
     ) -> None:
         form = format_of(policy.input.format) or Format.NDJSON
@@ -115,8 +130,11 @@ class Engine:
         self._keyring = keyring
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "zveil-decide")
-        saved = None if keeping is None else keeping.gates(threads)
-        self.gates = saved or policy.gates(threads=threads, key=gate_key)
+        self.gates = policy.gates(threads=threads, key=gate_key, memory=memory)
+        self._ids = None
+        if policy.input.id is not None:
+            saved = None if keeping is None else keeping.ids()
+            self._ids = saved or event_ids(policy, ids_key, memory)
         self._act = TextAct(
             policy,
             self.gates,
@@ -126,12 +144,14 @@ class Engine:
             max_line=max_line,
             stop_at_problem=False,
             threads=threads,
+            ids=self._ids,
         )
-        if keeping is not None:
-            keeping.resume(self._act.way, keyring)
         self._totals = Totals(policy)
         self._swaps: dict[tuple[str, ...], list[Swaps | None]] = {}
         self._time_format: str | None = None
+        if keeping is not None:
+            note = keeping.resume(self.gates, self._act.way, keyring, self._totals)
+            self._time_format = note.get("time_format")
         self._listeners: list[Callable[[bytes], None]] = []
 
     def listen(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
@@ -164,6 +184,7 @@ class Engine:
                 schema,
                 keyring=self._keyring,
                 shared=self._swaps.get(kinds),
+                ids=self._ids,
             )
             if len(self._swaps) < _MOST_KINDS:
                 self._swaps[kinds] = act.swaps
@@ -192,6 +213,14 @@ class Engine:
             await self.save()
         return found
 
+    @property
+    def most_z(self) -> dict[str, int]:
+        """The largest z that each attribute may be set to."""
+        return {
+            each.field: gate.z_max - gate.noise
+            for gate, each in zip(self.gates, self.policy.attributes, strict=True)
+        }
+
     async def set_z(self, z: int, attribute: str | None = None) -> None:
         """Set z anew for one attribute, or for all; ValueError if a gate cannot have it."""
 
@@ -217,16 +246,20 @@ class Engine:
 
     async def keep(self) -> None:
         """Do what is due: to be called about once a second."""
-        if self.keeping is not None and self.keeping.is_due():
-            await self._in_turn(lambda: self._save(wait=False))
+        if self.keeping is not None:
+            await self._in_turn(self._save_if_due)
         await asyncio.get_running_loop().run_in_executor(None, self.monitor.tick)
 
     def close(self) -> None:
         """Decide nothing more, and save the state for the last time; OSError if that fails."""
         self._thread.shutdown(wait=True)
-        if self.keeping is not None:
-            with self.keeping.closing(), self._deciding():
+        if self.keeping is None:
+            return
+        try:
+            with self._deciding():
                 self._save(wait=True)
+        finally:
+            self.keeping.close()
 
     async def _in_turn(self, work: Callable[[], Answer]) -> Answer:
         """Do something on the thread that decides, while nobody else does."""
@@ -246,8 +279,9 @@ class Engine:
     def _noticed(self) -> Iterator[None]:
         try:
             yield
-        except RuntimeError:
-            self.is_broken = True
+        except RuntimeError as error:
+            # A gate says it so; other errors are made of that kind, too.
+            self.is_broken |= type(error) is RuntimeError
             raise
 
     def _decide(self, lines: bytes, arrived: float) -> Decided:
@@ -263,6 +297,7 @@ class Engine:
             lines=after["lines"] - before["lines"],
             records=after["records"] - before["records"],
             left=sum(after["leaving"]) - sum(before["leaving"]),
+            repeated=after["repeated"] - before["repeated"],
         )
         if after["bad"] != before["bad"]:
             for kind, count in after["bad"].items():
@@ -274,9 +309,21 @@ class Engine:
             listener(lines)
         return found
 
+    def _save_if_due(self) -> None:
+        if self.keeping is not None and self.keeping.is_due():
+            self._save(wait=False)
+
     def _save(self, *, wait: bool) -> None:
         if self.keeping is not None:
-            self.keeping.save(self.gates, self._act.way, self._keyring, wait=wait)
+            self.keeping.save(
+                self.gates,
+                self._act.way,
+                self._keyring,
+                self._totals,
+                self._ids,
+                {"time_format": self._time_format},
+                wait=wait,
+            )
 
     def _figures(self) -> Figures:
         with self._lock:

@@ -53,7 +53,18 @@ class Board:
         now = time.monotonic()
         self._next = now + 1
         held = [gate.stats(entries=False) for gate in run.gates]
-        self._shown = now, figures(run.summary(), held, self.latencies)
+        summary = run.summary()
+        kept = summary.state
+        self._shown = (
+            now,
+            figures(
+                summary,
+                held,
+                self.latencies,
+                snapshot_age=None if kept is None else kept.age_seconds,
+                snapshot_failures=0 if kept is None else kept.failed_saves,
+            ),
+        )
 
     def read(self) -> Figures:
         """Give what was seen last."""

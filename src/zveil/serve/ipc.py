@@ -63,9 +63,10 @@ class Messages:
         self._held += data
         while not self.is_over:
             found = self._next()
-            if found is None:
+            if found is not None:
+                yield found
+            elif not self.is_over:
                 return
-            yield found
         if self._held:
             raise StreamError("something follows the end of the stream")
 

@@ -81,8 +81,7 @@ class Log:
 
 
 _LIBRARIES = (
-    "uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "fastapi", "nicegui", "socketio",
-    "engineio",
+    "uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "nicegui", "socketio", "engineio",
 )  # fmt: skip
 
 

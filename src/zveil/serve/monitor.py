@@ -184,7 +184,6 @@ def figures(
     held: Sequence[Stats],
     latencies: Latencies,
     *,
-    repeated: int = 0,
     snapshot_age: float | None = None,
     snapshot_failures: int = 0,
 ) -> Figures:
@@ -198,7 +197,7 @@ def figures(
         What the gate of each attribute holds.
     latencies
         How long decisions took.
-    repeated, snapshot_age, snapshot_failures
+    snapshot_age, snapshot_failures
         As in `Figures`.
     """
     parts = [
@@ -234,7 +233,7 @@ def figures(
         veiled=veiled,
         late=veiled.get("late", 0),
         bad=dict(summary.bad),
-        repeated=repeated,
+        repeated=summary.repeated or 0,
         attributes=sum(part.attributes for part in parts),
         state_bytes=sum(part.state_bytes for part in parts),
         latency_ms=latencies.quantiles_ms(),

@@ -30,6 +30,8 @@ KINDS = {
 }
 """What a body may be called, and what it then is."""
 
+_ARROW_AT_A_TIME = 16
+
 
 class Observations:
     """Takes events, and answers with what is released: to those who may read.
@@ -56,6 +58,7 @@ class Observations:
         self._tokens = tokens
         self._limits = limits
         self._replays = replays
+        self._arrow_running = 0
 
     async def __call__(self, visit: Visit) -> None:
         """Answer a request."""
@@ -70,12 +73,22 @@ class Observations:
             elif kind == JSON:
                 await self._one(visit, record, may_read)
             else:
-                from zveil.serve.batches import Batches
-
-                await Batches(self._engine, visit, record, may_read, self._limits.tick_s).go()
+                await self._batches(visit, record, may_read)
         finally:
             if record is not None:
                 self._replays.end(record)
+
+    async def _batches(self, visit: Visit, record: Record | None, may_read: bool) -> None:
+        """Decide a stream of Arrow; not too many at a time, for each may hold whole batches."""
+        from zveil.serve.batches import Batches
+
+        if self._arrow_running >= _ARROW_AT_A_TIME:
+            raise refuse("busy", "So many bodies of Arrow are not taken at a time.")
+        self._arrow_running += 1
+        try:
+            await Batches(self._engine, visit, record, may_read, self._limits.tick_s).go()
+        finally:
+            self._arrow_running -= 1
 
     async def _one(self, visit: Visit, record: Record | None, may_read: bool) -> None:
         """Decide a single observation."""
@@ -86,7 +99,7 @@ class Observations:
             return
         found = await self._engine.decide(_as_line(body) + b"\n")
         visit.lines, visit.bad = found.lines, sum(found.bad.values())
-        if not found.records:
+        if not found.accepted:
             problem = _bad_record(found)
             remember(record, body, problem.status, PROBLEM, problem.body)
             raise ProblemError(problem)
@@ -158,7 +171,7 @@ class _Lines:
 
     async def _end(self, arrived: float) -> None:
         visit, found = self._visit, self._decided
-        if found.bad and not found.records and not visit.status:
+        if found.bad and not found.accepted and not visit.status:
             problem = _bad_lines(found)
             finish(self._record, problem.status, PROBLEM, problem.body)
             if not self._may_read:
@@ -254,7 +267,7 @@ def finish(record: Record | None, status: int, media_type: str, answer: bytes = 
 
 def counts(found: Decided) -> bytes:
     """Say what arrived, to someone who may not know what became of it."""
-    return json.dumps({"accepted": found.records, "bad": found.bad}).encode() + b"\n"
+    return json.dumps({"accepted": found.accepted, "bad": found.bad}).encode() + b"\n"
 
 
 async def settle(arrived: float, tick_s: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from zveil import __version__
@@ -14,13 +15,15 @@ from zveil.serve.settings import Limits
 _ORDER = "Records are decided in the order of the body, across all connections as one stream."
 
 
-def document(limits: Limits, *, has_tokens: bool) -> dict[str, Any]:
+def document(limits: Limits, most_z: Mapping[str, int], *, has_tokens: bool) -> dict[str, Any]:
     """Describe the service.
 
     Parameters
     ----------
     limits
         Those that it has.
+    most_z
+        The largest z of each attribute.
     has_tokens
         Whether tokens are asked for.
     """
@@ -35,7 +38,7 @@ def document(limits: Limits, *, has_tokens: bool) -> dict[str, Any]:
         "paths": {
             "/v1/observations": {"post": _observations(limits)},
             "/v1/forget": {"post": _forget()},
-            "/v1/z": {"post": _z()},
+            "/v1/z": {"post": _z(most_z)},
             "/v1/save": {"post": _save()},
             "/metrics": {"get": _metrics()},
             "/healthz": {"get": _status("Whether the service lives.", "ok")},
@@ -135,15 +138,15 @@ def _forget() -> dict[str, Any]:
     )
 
 
-def _z() -> dict[str, Any]:
+def _z(most: Mapping[str, int]) -> dict[str, Any]:
     return _change(
         "setZ",
         "Set how many users must share a value, up to the policy's z_max.",
         {
             "type": "object",
             "properties": {
-                "z": {"type": "integer", "minimum": 1},
-                "attribute": {"type": ["string", "null"], "description": "All, by default."},
+                "z": {"type": "integer", "minimum": 1, "maximum": min(most.values())},
+                "attribute": {"enum": [*most, None], "description": "All, by default."},
             },
             "required": ["z"],
         },

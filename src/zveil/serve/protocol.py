@@ -66,7 +66,20 @@ def bounded(limits: Limits, traffic: Traffic, log: Log) -> type[HttpToolsProtoco
         def on_headers_complete(self) -> None:
             """Begin a request."""
             self._stop_waiting()
+            if len(self.url) + sum(len(a) + len(b) for a, b in self.headers) > limits.head_bytes:
+                self._refuse("head-too-large")
+                return
             super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            """Take a part of a body."""
+            if not self._is_refused:
+                super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            """End a body."""
+            if not self._is_refused:
+                super().on_message_complete()
 
         def on_message_begin(self) -> None:
             """Let whoever answers cut the connection off."""

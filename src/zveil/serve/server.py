@@ -12,16 +12,12 @@ from typing import Any
 import uvicorn
 
 from zveil.serve.app import Service
+from zveil.serve.listening import BACKLOG, url_of
 from zveil.serve.protocol import bounded
 from zveil.serve.settings import Listening
 
-_BACKLOG = 2048
 # Files that are open besides connections.
 _OTHER_FILES = 64
-
-
-class ListeningError(OSError):
-    """The address cannot be listened on."""
 
 
 class Server(uvicorn.Server):
@@ -33,11 +29,9 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the signals that end it; a second one ends it at once. SIGHUP reads tokens anew."""
-        taken = {signal.SIGINT: self.handle_exit, signal.SIGTERM: self.handle_exit}
-        if hasattr(signal, "SIGHUP"):
-            taken[signal.SIGHUP] = self._reload
-        before = {number: signal.signal(number, handler) for number, handler in taken.items()}
+        """Take the signals that end it; a second one ends it at once."""
+        taken = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in taken}
         try:
             yield
         finally:
@@ -49,37 +43,6 @@ class Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.is_ending = True
-
-    def _reload(self, *_: Any) -> None:
-        tokens = self._service.tokens
-        if tokens is None:
-            return
-        try:
-            tokens.reload()
-        except ValueError as error:
-            self._service.log.say("tokens not read", why=str(error))
-        else:
-            self._service.log.say("tokens read", count=len(tokens))
-
-
-def listen(listening: Listening) -> socket.socket:
-    """Open the socket; raises `ListeningError`."""
-    host = "127.0.0.1" if listening.host.lower() == "localhost" else listening.host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        opened = socket.create_server((host, listening.port), family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        words = getattr(error, "strerror", None) or str(error)
-        raise ListeningError(f"--host, --port: cannot listen there: {words.lower()}") from None
-    opened.setblocking(False)
-    return opened
-
-
-def url_of(opened: socket.socket, listening: Listening) -> str:
-    """Give the address as it is typed."""
-    host, port = opened.getsockname()[:2]
-    scheme = "https" if listening.tls_cert else "http"
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def serve(made: Any, service: Service, opened: socket.socket, listening: Listening) -> None:
@@ -98,7 +61,7 @@ def serve(made: Any, service: Service, opened: socket.socket, listening: Listeni
         lifespan="on",
         timeout_keep_alive=max(round(limits.idle_s), 1),
         timeout_graceful_shutdown=max(round(limits.shutdown_s), 1),
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
     )
     service.log.say("listening", url=url_of(opened, listening))
     Server(config, service).run(sockets=[opened])

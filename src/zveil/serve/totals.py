@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zveil._native import TextWay
 from zveil.gate import Gate
@@ -20,6 +20,7 @@ class Reading(NamedTuple):
     records: int
     left: int
     bad: int
+    repeated: int
     levels: list[list[int]]
     filtered: list[int]
 
@@ -37,12 +38,27 @@ class Totals:
         self._policy = policy
         hierarchies = [each.hierarchy for each in policy.attributes]
         levels = [[0] * each.levels if each else [] for each in hierarchies]
-        self._sum = Reading(0, 0, 0, levels, [0] * len(policy.filters()))
+        self._sum = Reading(0, 0, 0, 0, levels, [0] * len(policy.filters()))
+
+    @property
+    def records(self) -> int:
+        """Good records that came as columns."""
+        return self._sum.records
+
+    def state(self) -> dict[str, Any]:
+        """Give the sums, for JSON."""
+        return self._sum._asdict()
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from such sums."""
+        self._sum = Reading(**state)
 
     def reading(self, act: ColumnsAct) -> Reading:
         """Read the counters of a request."""
         levels = [list(each) for each in act.levels]
-        return Reading(act.records, act.leaving[0], act.moments.bad, levels, list(act.filtered))
+        return Reading(
+            act.records, act.leaving[0], act.moments.bad, act.repeated, levels, list(act.filtered)
+        )
 
     def add(self, act: ColumnsAct, before: Reading) -> None:
         """Add what was counted in a request since its counters were read."""
@@ -51,6 +67,7 @@ class Totals:
             sums.records + after.records - before.records,
             sums.left + after.left - before.left,
             sums.bad + after.bad - before.bad,
+            sums.repeated + after.repeated - before.repeated,
             [_moved(*each) for each in zip(sums.levels, before.levels, after.levels, strict=True)],
             _moved(sums.filtered, before.filtered, after.filtered),
         )
@@ -66,6 +83,7 @@ class Totals:
             found.bad["time"] = found.bad.get("time", 0) + sums.bad
         leaving = sum(tally["leaving"]) + sums.left
         found.left = found.records if policy.record.empty == "blank" else leaving
+        found.repeated = tally["repeated"] + sums.repeated
         found.time_format = way.time_format
         found.take(policy.attributes, gates, [None], _sum(tally["filtered"], sums.filtered))
         levels = tally["levels"] or [[0] * len(each) for each in sums.levels]

@@ -1,12 +1,13 @@
 //! The rows of a round, decided with the memory fetched ahead.
 
-use super::part::{Seen, Timing};
+use super::part::{Part, Seen, Timing};
 use crate::admission::Admitted;
 use crate::crowd::Rules;
 use crate::gate::walk;
 use crate::settings::{MOST_LEVELS, Rule};
 use crate::shard::{Counted, Now, Shard};
 use crate::slot::Key;
+use std::ops::Range;
 
 /// Up to this size the state is in the cache anyway, and fetching ahead only costs.
 const IN_CACHE: usize = 4 << 20;
@@ -25,13 +26,28 @@ pub(super) struct Round {
     pub(super) plain: bool,
     pub(super) rules: Rules,
     pub(super) rule: Rule,
-    /// Of the clock behind the last row.
+    /// Of the clock at these rows.
     pub(super) epoch: u32,
 }
 
 impl Round {
-    /// Decides the rows of one shard; `decisions` are those of all rows.
+    /// Decides some rows of a part: those of all shards, or of the one whose number is `own`.
     pub(super) fn decide(
+        &self,
+        part: &Part,
+        rows: Range<usize>,
+        shards: &mut [Shard],
+        own: Option<usize>,
+        decisions: &mut [i8],
+    ) {
+        for (number, shard) in shards.iter_mut().enumerate() {
+            let seen = part.seen_of(own.unwrap_or(number), &rows);
+            self.decide_shard(seen, &part.admitted, shard, decisions);
+        }
+    }
+
+    /// Decides the rows of one shard; `decisions` are those of all rows.
+    fn decide_shard(
         &self,
         seen: &[Seen],
         admitted: &Timing,

@@ -5,8 +5,10 @@
 //! 2. *admit*: their times are held against the gate's clock, in the order of the rows;
 //! 3. *decide*: each shard takes the rows of its own attributes, in the order of the rows.
 //!
-//! A decision depends on its attribute's rows and the clock alone, so neither the cut into rounds
-//! nor the number of threads changes any. With several threads each goes through all rows: it hashes
+//! A decision depends on its attribute's rows and the clock alone, so neither the cut into batches
+//! nor the number of threads changes any. Where the memory limit is reached it depends on what was
+//! reclaimed by then, too: so rounds begin at the same rows of the stream however that is cut, and
+//! memory is reclaimed at their beginning only. With several threads each goes through all rows: it hashes
 //! every attribute, keeps the clock for itself, and goes on with the rows of its own shard only.
 //! Nobody waits for anybody, which is worth more than hashing no attribute twice.
 
@@ -24,7 +26,7 @@ use crate::shard::Shard;
 use decide::Round;
 use part::{Part, Source};
 
-/// Rows of a round: their hashes stay in the cache.
+/// Rows of a round, counted from the gate's first: their hashes stay in the cache.
 const ROUND: usize = 4096;
 /// A batch below this is decided on the calling thread alone.
 const WORTH_THREADS: usize = 16_384;
@@ -109,7 +111,7 @@ impl Gate {
     }
 
     fn worker<'a>(&'a mut self, source: &'a Source<'a>) -> (Worker<'a>, &'a mut [Shard], &'a Crew) {
-        let Self { hasher, shards, admission, epochs, rules, settings, crew, .. } = self;
+        let Self { hasher, shards, admission, epochs, rules, settings, crew, observed, .. } = self;
         let round = Round {
             levels: source.levels.len(),
             plain: source.plain,
@@ -118,7 +120,8 @@ impl Gate {
             epoch: 0,
         };
         let (admission, epochs, all) = (admission.clone(), *epochs, shards.len());
-        (Worker { source, hasher, round, admission, epochs, all }, shards, crew)
+        let before = *observed;
+        (Worker { source, hasher, round, admission, epochs, all, before }, shards, crew)
     }
 }
 
@@ -132,6 +135,8 @@ struct Worker<'a> {
     epochs: Epochs,
     /// How many shards the gate has.
     all: usize,
+    /// Rows of the gate before this batch.
+    before: u64,
 }
 
 impl Worker<'_> {
@@ -144,19 +149,31 @@ impl Worker<'_> {
         own: Option<usize>,
     ) {
         let mut part = Part::default();
-        for (number, decisions) in decisions.chunks_mut(ROUND).enumerate() {
-            part.start = start + number * ROUND;
+        let mut rest = decisions;
+        part.start = start;
+        while !rest.is_empty() {
+            let place = (self.before.wrapping_add(part.start as u64) % ROUND as u64) as usize;
+            let (decisions, behind) = rest.split_at_mut(rest.len().min(ROUND - place));
             part.rows = decisions.len();
             part.prepare(self.hasher, self.source, self.all, own);
-            let before = self.epochs.at(self.admission.clock);
-            part.admit(self.source.times, &mut self.admission);
-            self.round.epoch = self.epochs.at(self.admission.clock) as u32;
-            let share = part.rows / self.all + 1;
-            for (number, shard) in shards.iter_mut().enumerate() {
-                let seen = &part.seen[own.unwrap_or(number)];
-                shard.reclaim(before, share);
-                self.round.decide(seen, &part.admitted, shard, decisions);
+            let clock = self.admission.clock;
+            let epoch = self.epochs.at(clock);
+            if place == 0 {
+                let share = ROUND / self.all + 1;
+                shards.iter_mut().for_each(|shard| shard.reclaim(epoch, share));
             }
+            part.admit(self.source.times, &mut self.admission);
+            self.round.epoch = epoch as u32;
+            if self.epochs.at(self.admission.clock) == epoch {
+                self.round.decide(&part, part.all(), shards, own, decisions);
+            } else {
+                for (rows, epoch) in part.epochs(self.source.times, clock, &mut self.epochs) {
+                    self.round.epoch = epoch as u32;
+                    self.round.decide(&part, rows, shards, own, decisions);
+                }
+            }
+            part.start += part.rows;
+            rest = behind;
         }
     }
 }

@@ -3,9 +3,11 @@
 use crate::admission::{Admission, Admitted};
 use crate::column::{Blocks, Column, Role};
 use crate::error::Error;
+use crate::expiry::Epochs;
 use crate::key::{ABOVE_LEVELS, Hasher};
 use crate::slab::Entry;
 use crate::slot::Key;
+use std::ops::Range;
 
 /// The columns of a batch.
 pub(super) struct Source<'a> {
@@ -228,6 +230,42 @@ impl Part {
             out.extend(rows.map(|(time, valid)| admission.admit(*time, *valid)));
         }
         self.admitted = Timing::Mixed(out);
+    }
+
+    /// All rows.
+    pub(super) fn all(&self) -> Range<usize> {
+        0..self.rows
+    }
+
+    /// Rows of one shard that are among these.
+    pub(super) fn seen_of(&self, shard: usize, rows: &Range<usize>) -> &[Seen] {
+        let seen = &self.seen[shard][..];
+        if *rows == self.all() {
+            return seen;
+        }
+        let before = |end: usize| seen.partition_point(|one| (one.row as usize) < end);
+        &seen[before(rows.start)..before(rows.end)]
+    }
+
+    /// The rows of each epoch that the clock comes into, if it stood at `clock` before them.
+    pub(super) fn epochs(
+        &self,
+        times: &[i64],
+        mut clock: i64,
+        epochs: &mut Epochs,
+    ) -> Vec<(Range<usize>, u64)> {
+        let mut found: Vec<(Range<usize>, u64)> = Vec::new();
+        for (row, time) in times[self.start..self.start + self.rows].iter().enumerate() {
+            if self.admitted.of(row) != Admitted::No {
+                clock = clock.max(*time);
+            }
+            let epoch = epochs.at(clock);
+            match found.last_mut() {
+                Some((rows, other)) if *other == epoch => rows.end = row + 1,
+                _ => found.push((row..row + 1, epoch)),
+            }
+        }
+        found
     }
 
     /// Brings what was hashed to the shards.

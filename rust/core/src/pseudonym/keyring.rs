@@ -13,6 +13,11 @@
 //! Which records have a key depends on the records before them alone, not on how they are cut into
 //! batches. A record whose key is gone, or whose time is no time or from the future, leaves without
 //! a user, if it leaves at all; never under another period's key.
+//!
+//! A stream that can be gone on with after a stop holds its chain: the file keeps the key from which
+//! the last state that is safe on disk goes on, and moves on with the next one (see `state`).
+
+mod state;
 
 use super::chain::Chain;
 use super::chain_file::ChainFile;
@@ -94,7 +99,8 @@ impl Keyring {
         let settings = Settings { lateness, max_future, ..Settings::new(1, 0) };
         let saved = chain.first();
         let admission = Admission::new(&settings);
-        let moving = Moving { chain, file, saved, periods, admission, plain: None };
+        let (is_held, kept) = (false, Vec::new());
+        let moving = Moving { chain, file, saved, periods, admission, plain: None, is_held, kept };
         Ok(Self { format, keys: Keys::Moving(Box::new(moving)) })
     }
 
@@ -182,6 +188,10 @@ struct Moving {
     admission: Admission,
     /// Times from the first to before the second are in the newest period and change no key.
     plain: Option<(i64, i64)>,
+    /// The file moves on only when it is told to.
+    is_held: bool,
+    /// The oldest keys, with their periods, of states that the file may have to move on to.
+    kept: Vec<(i64, Secret)>,
 }
 
 impl Moving {
@@ -256,7 +266,7 @@ impl Moving {
 
     fn settle(&mut self) -> Result<(), Error> {
         let first = self.chain.first();
-        if first == self.saved {
+        if first == self.saved || self.is_held {
             return Ok(());
         }
         if let Some(file) = &mut self.file {

@@ -37,4 +37,4 @@ pub use read::Trouble;
 pub use render::{TextColumn, Written};
 pub use stamp::Step;
 pub use time::TimeFormat;
-pub use way::{Tally, Way, WayError};
+pub use way::{Beside, Tally, Way, WayError};

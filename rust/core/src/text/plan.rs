@@ -91,6 +91,8 @@ pub struct Plan {
     pub stop_at_problem: bool,
     /// The year of the first time that is written without one.
     pub year: Option<i64>,
+    /// The field that tells whether an event came before. It leaves only if it is one of `fields`.
+    pub id_field: Option<String>,
 }
 
 impl Plan {
@@ -113,6 +115,7 @@ impl Plan {
             max_line: 1 << 20,
             stop_at_problem: false,
             year: None,
+            id_field: None,
         }
     }
 
@@ -175,16 +178,29 @@ impl Plan {
         names
     }
 
-    /// What is read beside the fields that leave: the longitudes.
+    /// What is read beside the fields that leave: the longitudes, then the id.
     pub(crate) fn read_beside(&self) -> Vec<String> {
-        self.positions().map(|(_, [_, longitude])| longitude.clone()).collect()
+        let longitudes = self.positions().map(|(_, [_, longitude])| longitude.clone());
+        longitudes.chain(self.id_field.clone()).collect()
+    }
+
+    /// The cell that the id is read into, among those of a record; where there is a header, once that
+    /// was read it is the last.
+    pub(crate) fn id_cell(&self) -> Option<usize> {
+        let id = self.id_field.as_ref()?;
+        self.read_in_json().iter().position(|name| name == id)
     }
 
     /// All that is looked for in a JSON record. A field that is called as a position leaves is found
     /// and not used, or it would leave with the others.
     pub(crate) fn read_in_json(&self) -> Vec<String> {
         let mut names = self.read_for(&self.fields);
-        names.extend(self.read_beside());
+        for name in self.read_beside() {
+            // Of one path that is looked for twice only the first is found.
+            if self.id_field.as_ref() != Some(&name) || !names.contains(&name) {
+                names.push(name);
+            }
+        }
         for (number, _) in self.positions() {
             let name = &self.fields[ATTRIBUTES + number];
             if !names.contains(name) {

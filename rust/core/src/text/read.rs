@@ -7,10 +7,8 @@ use super::log::{Heading, LogLine, LogScanner};
 use super::plan::{Plan, TextFormat};
 use super::problem::Problem;
 use super::rows::{Rows, SpotKind};
-use super::take::Taking;
+use super::take::{Taken, Taking};
 use super::time::TimeFormat;
-use crate::ladder::Ladder;
-use crate::names::NameFilter;
 use std::sync::Arc;
 
 /// A line that is not good, and never leaves.
@@ -28,22 +26,11 @@ pub(crate) const MOST_TROUBLES: usize = 1000;
 
 /// Reads lines of one format. It keeps nothing of them but what the plan had left open.
 pub(crate) struct Reader {
-    input: TextFormat,
     scan: Scan,
-    attributes: usize,
-    /// For each attribute its ladder, and for a position where its longitude is among the cells that
-    /// are read beside those of the fields.
-    ladders: Vec<Option<(Arc<Ladder>, Option<usize>)>>,
-    /// Cells of the fields that leave; those read beside them follow.
-    fields: usize,
-    /// A field may be left out where it has no value.
-    is_sparse: bool,
-    filters: Vec<Arc<NameFilter>>,
+    taken: Taken,
     max_line: usize,
     stop_at_problem: bool,
     pub(crate) time_format: Option<TimeFormat>,
-    /// The format of times was not stated: a number that is of another unit by its size is bad.
-    is_guessed: bool,
     /// Lines read since the counter was last taken.
     pub(crate) lines: u64,
     /// The first bad ones of these.
@@ -131,18 +118,27 @@ impl Reader {
             positions += usize::from(beside.is_some());
             Some((Arc::clone(&hierarchy.ladder), beside))
         });
-        Self {
+        let taken = Taken {
             input: plan.input,
-            scan,
+            attributes: plan.attributes,
             ladders: ladders.collect(),
             fields: plan.fields.len(),
-            attributes: plan.attributes,
-            is_sparse: plan.flat,
             filters: plan.filters.clone(),
+            is_guessed: plan.time_format.is_none(),
+            // A log leaves out what has no value, and a column of CSV is there or not.
+            is_sparse: match plan.input {
+                TextFormat::Ndjson => plan.flat,
+                TextFormat::Csv(_) => false,
+                TextFormat::Log(_) => true,
+            },
+            id: plan.id_cell(),
+        };
+        Self {
+            scan,
+            taken,
             max_line: plan.max_line,
             stop_at_problem: plan.stop_at_problem,
             time_format: plan.time_format,
-            is_guessed: plan.time_format.is_none(),
             lines: 0,
             troubles: Vec::new(),
             bad: Default::default(),
@@ -155,6 +151,20 @@ impl Reader {
     pub(crate) fn start_file(&mut self, latest: i64, year: Option<i64>) {
         if let Scan::Log { scanner, .. } = &mut self.scan {
             scanner.start_file(latest, year);
+        }
+    }
+
+    /// Where the years of a log stand; see [`LogScanner::years`].
+    pub(crate) fn years(&self) -> Option<(i64, Option<i64>)> {
+        match &self.scan {
+            Scan::Log { scanner, .. } => Some(scanner.years()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn set_years(&mut self, (latest, before): (i64, Option<i64>)) {
+        if let Scan::Log { scanner, .. } = &mut self.scan {
+            scanner.set_years(latest, before);
         }
     }
 
@@ -176,7 +186,10 @@ impl Reader {
         found: Vec<Option<usize>>,
         fields: usize,
     ) {
-        self.fields = fields;
+        self.taken.fields = fields;
+        if self.taken.id.is_some() {
+            self.taken.id = found.len().checked_sub(1);
+        }
         match (&mut self.scan, heading) {
             (Scan::Csv { width, columns, .. }, _) => {
                 *width = header_width;
@@ -244,18 +257,7 @@ impl Reader {
             let is_blank = line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
             return if is_blank { Ok(()) } else { Err(wrong) };
         }
-        let taking = Taking::<true> {
-            input: self.input,
-            start,
-            block,
-            attributes: self.attributes,
-            ladders: &self.ladders,
-            fields: self.fields,
-            filters: &self.filters,
-            is_guessed: self.is_guessed,
-            is_sparse: self.is_sparse,
-            time: None,
-        };
+        let taking = Taking::<true> { of: &self.taken, start, block, time: None };
         taking.take(cells, &mut self.time_format, rows)?;
         count_filtered(&mut self.filtered, rows);
         rows.cells.extend_from_slice(cells);
@@ -289,18 +291,7 @@ impl Reader {
             self.passed += 1;
             return Ok(());
         };
-        let taking = Taking::<false> {
-            input: self.input,
-            start,
-            block,
-            attributes: self.attributes,
-            ladders: &self.ladders,
-            fields: self.fields,
-            filters: &self.filters,
-            is_guessed: self.is_guessed,
-            is_sparse: true,
-            time,
-        };
+        let taking = Taking::<false> { of: &self.taken, start, block, time };
         taking.take(cells, &mut self.time_format, rows)?;
         count_filtered(&mut self.filtered, rows);
         rows.cells.extend_from_slice(cells);
@@ -366,18 +357,7 @@ impl Reader {
         let absent = Cell::default();
         found.clear();
         found.extend(columns.iter().map(|column| column.map_or(absent, |at| cells[at])));
-        let taking = Taking::<false> {
-            input: self.input,
-            start,
-            block,
-            attributes: self.attributes,
-            ladders: &self.ladders,
-            fields: self.fields,
-            filters: &self.filters,
-            is_guessed: self.is_guessed,
-            is_sparse: false,
-            time: None,
-        };
+        let taking = Taking::<false> { of: &self.taken, start, block, time: None };
         let taken = taking.take(found, &mut self.time_format, rows);
         if taken.is_ok() {
             count_filtered(&mut self.filtered, rows);
@@ -390,6 +370,17 @@ impl Reader {
         self.bad[problem as usize] += 1;
         if self.troubles.len() < MOST_TROUBLES {
             self.troubles.push(Trouble { line: self.lines, problem, column: column as u64 + 1 });
+        }
+    }
+}
+
+impl Reader {
+    /// Takes back what was counted of records that came before, of those that were read.
+    pub(crate) fn uncount(&mut self, rows: &Rows, kept: &[bool]) {
+        for (count, spots) in self.filtered.iter_mut().zip(&rows.attributes) {
+            let gone = spots.iter().zip(kept).filter(|(_, kept)| !**kept);
+            let filtered = gone.filter(|(spot, _)| spot.kind() == SpotKind::Filtered);
+            *count -= filtered.count() as u64;
         }
     }
 }

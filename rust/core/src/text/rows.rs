@@ -101,6 +101,8 @@ pub(crate) struct Rows {
     pub(crate) attributes: Vec<Vec<Spot>>,
     /// Coarser labels of the attributes that have any, finest first; all of one behind the other.
     pub(crate) coarser: Vec<Vec<Spot>>,
+    /// The id of each record, where they have any.
+    pub(crate) ids: Vec<Spot>,
     /// Where each record begins in the block.
     pub(crate) starts: Vec<u32>,
     /// The fields of each record, one record behind the other, counted from its beginning.
@@ -126,6 +128,7 @@ impl Rows {
         self.attributes.resize_with(attributes, Vec::new);
         self.coarser.resize_with(coarser, Vec::new);
         self.attributes.iter_mut().chain(&mut self.coarser).for_each(Vec::clear);
+        self.ids.clear();
         self.starts.clear();
         self.cells.clear();
         self.rest.clear();
@@ -140,6 +143,32 @@ impl Rows {
         let columns = self.attributes.iter_mut().chain(&mut self.coarser);
         columns.for_each(|column| column.truncate(rows));
         (Problem::WrongType, cell.start as usize)
+    }
+
+    /// Takes out the records for which `kept` is false, one for each.
+    pub(crate) fn keep(&mut self, kept: &[bool]) {
+        let rows = self.times.len().max(1);
+        let width = self.cells.len() / rows;
+        if !self.rest_ends.is_empty() {
+            let mut start = 0;
+            let mut rest = Vec::with_capacity(self.rest.len());
+            let mut ends = Vec::with_capacity(self.rest_ends.len());
+            for (end, kept) in self.rest_ends.iter().map(|end| *end as usize).zip(kept) {
+                if *kept {
+                    rest.extend_from_slice(&self.rest[start..end]);
+                    ends.push(rest.len() as u32);
+                }
+                start = end;
+            }
+            (self.rest, self.rest_ends) = (rest, ends);
+        }
+        retain(&mut self.cells, width, kept);
+        retain(&mut self.times, 1, kept);
+        retain(&mut self.users, 1, kept);
+        retain(&mut self.ids, 1, kept);
+        retain(&mut self.starts, 1, kept);
+        let columns = self.attributes.iter_mut().chain(&mut self.coarser);
+        columns.for_each(|column| retain(column, 1, kept));
     }
 
     /// Lets another value leave instead of an attribute's of one record.
@@ -177,6 +206,16 @@ impl Rows {
         let start = start as usize;
         &block[start + cell.start as usize..start + cell.end as usize]
     }
+}
+
+/// Keeps some of the values, of which each record has so many.
+fn retain<T: Copy>(values: &mut Vec<T>, width: usize, kept: &[bool]) {
+    let mut to = 0;
+    for (record, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
+        values.copy_within(record * width..(record + 1) * width, to);
+        to += width;
+    }
+    values.truncate(to);
 }
 
 /// The value at a spot.

@@ -2,7 +2,8 @@
 
 use super::plan::{Output, Plan};
 use super::rows::Rows;
-use crate::error::Error;
+use crate::codec::{Body, Out, Outcome};
+use crate::error::{Error, SnapshotError};
 use crate::gate::Gate;
 use crate::swap::{Observations, Owned, Swap};
 
@@ -13,6 +14,8 @@ pub(super) struct Swaps {
     of_each: Vec<Option<Swap>>,
     /// Attribute, row of the block and value; until they are put into the rows.
     found: Vec<(usize, usize, Owned)>,
+    /// What to go on from, for each attribute, until the gates are there.
+    resumed: Vec<Vec<u8>>,
 }
 
 impl Swaps {
@@ -26,7 +29,27 @@ impl Swaps {
             (*share > 0.0).then(|| Swap::new(*share, gate.secret())).transpose()
         };
         self.of_each = plan.swaps.iter().zip(gates).map(one).collect::<Result<_, _>>()?;
+        for (swap, state) in self.of_each.iter_mut().flatten().zip(self.resumed.drain(..)) {
+            swap.resume(&state)?;
+        }
         Ok(())
+    }
+
+    /// The states of those that there are, in the order of the attributes.
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> Outcome<()> {
+        if self.of_each.is_empty() {
+            out.number(self.resumed.len() as u64)?;
+            return self.resumed.iter().try_for_each(|state| out.text(state));
+        }
+        out.number(self.of_each.iter().flatten().count() as u64)?;
+        self.of_each.iter().flatten().try_for_each(|swap| out.text(&swap.state()))
+    }
+
+    pub(super) fn read(&mut self, body: &mut &[u8], attributes: usize) -> Outcome<()> {
+        const LONGEST: usize = 1 << 20;
+        self.of_each.clear();
+        self.resumed = body.list(|body| body.text(LONGEST))?;
+        if self.resumed.len() > attributes { Err(SnapshotError::Damaged) } else { Ok(()) }
     }
 
     pub(super) fn is_on(&self) -> bool {

@@ -10,18 +10,29 @@ use crate::ladder::{Labels, Ladder};
 use crate::names::NameFilter;
 use std::sync::Arc;
 
-/// A record whose values are taken for the gate.
-pub(super) struct Taking<'a, const JSON: bool> {
+/// What is taken of every record of a stream.
+pub(super) struct Taken {
     pub(super) input: TextFormat,
-    pub(super) start: usize,
-    pub(super) block: &'a [u8],
     pub(super) attributes: usize,
-    pub(super) ladders: &'a [Option<(Arc<Ladder>, Option<usize>)>],
+    /// For each attribute its ladder, and for a position where its longitude is among the cells that
+    /// are read beside those of the fields.
+    pub(super) ladders: Vec<Option<(Arc<Ladder>, Option<usize>)>>,
+    /// Cells of the fields that leave; those read beside them follow.
     pub(super) fields: usize,
-    pub(super) filters: &'a [Arc<NameFilter>],
+    pub(super) filters: Vec<Arc<NameFilter>>,
+    /// The format of times was not stated: a number that is of another unit by its size is bad.
     pub(super) is_guessed: bool,
     /// Attributes may be absent: they have no value then.
     pub(super) is_sparse: bool,
+    /// Whether records have an id, in the last cell that is read (of JSON: in this one).
+    pub(super) id: Option<usize>,
+}
+
+/// A record whose values are taken for the gate.
+pub(super) struct Taking<'a, const JSON: bool> {
+    pub(super) of: &'a Taken,
+    pub(super) start: usize,
+    pub(super) block: &'a [u8],
     /// Where the scanner has read it.
     pub(super) time: Option<i64>,
 }
@@ -35,9 +46,9 @@ impl<const JSON: bool> Taking<'_, JSON> {
         format: &mut Option<TimeFormat>,
         rows: &mut Rows,
     ) -> Result<(), (Problem, usize)> {
-        let found = &cells[ATTRIBUTES..ATTRIBUTES + self.attributes];
+        let found = &cells[ATTRIBUTES..ATTRIBUTES + self.of.attributes];
         let is_absent = |cell: &Cell| cell.kind == Kind::Absent;
-        if is_absent(&cells[USER]) || !self.is_sparse && found.iter().all(is_absent) {
+        if is_absent(&cells[USER]) || !self.of.is_sparse && found.iter().all(is_absent) {
             return Err((Problem::MissingField, 0));
         }
         let time = match self.time {
@@ -56,8 +67,11 @@ impl<const JSON: bool> Taking<'_, JSON> {
             let passes = self.passes(number, spot, &rows.decoded);
             rows.attributes[number].push(if passes { spot } else { Spot::filtered() });
         }
-        if !self.ladders.is_empty() {
+        if !self.of.ladders.is_empty() {
             self.climb(cells, rows)?;
+        }
+        if let Some(place) = self.of.id {
+            self.take_id(&cells[place], rows)?;
         }
         rows.times.push(time);
         rows.users.push(user);
@@ -65,11 +79,21 @@ impl<const JSON: bool> Taking<'_, JSON> {
         Ok(())
     }
 
+    #[inline(never)]
+    fn take_id(&self, cell: &Cell, rows: &mut Rows) -> Result<(), (Problem, usize)> {
+        let spot = self.spot(cell, &mut rows.decoded);
+        if spot.kind() == SpotKind::Unfit {
+            return Err(rows.take_back(cell));
+        }
+        rows.ids.push(spot);
+        Ok(())
+    }
+
     /// Adds the coarser labels of the attributes that have any.
     fn climb(&self, cells: &[Cell], rows: &mut Rows) -> Result<(), (Problem, usize)> {
         let row = rows.times.len();
         let mut column = 0;
-        for (number, ladder) in self.ladders.iter().enumerate() {
+        for (number, ladder) in self.of.ladders.iter().enumerate() {
             let Some((ladder, beside)) = ladder else { continue };
             let spot = rows.attributes[number][row];
             let mut places = std::mem::take(&mut rows.places);
@@ -85,7 +109,7 @@ impl<const JSON: bool> Taking<'_, JSON> {
                 _ => value(spot, self.block, &[]),
             };
             if let Some(beside) = beside {
-                let cell = &cells[self.fields + beside];
+                let cell = &cells[self.of.fields + beside];
                 let other = self.spot(cell, &mut rows.decoded);
                 if other.kind() == SpotKind::Unfit {
                     return Err(rows.take_back(cell));
@@ -123,7 +147,7 @@ impl<const JSON: bool> Taking<'_, JSON> {
     /// Whether a value of an attribute counts at all.
     #[inline(always)]
     fn passes(&self, attribute: usize, spot: Spot, decoded: &[u8]) -> bool {
-        let Some(filter) = self.filters.get(attribute) else { return true };
+        let Some(filter) = self.of.filters.get(attribute) else { return true };
         match value(spot, self.block, decoded) {
             None => true,
             Some(Value::Text(text)) => filter.passes(Some(text)),
@@ -153,7 +177,7 @@ impl<const JSON: bool> Taking<'_, JSON> {
             Kind::Text | Kind::Integer | Kind::Number => &self.block[start..end],
             Kind::EscapedText => {
                 scratch.clear();
-                self.input.decode(&self.block[start..end], scratch);
+                self.of.input.decode(&self.block[start..end], scratch);
                 &scratch[..]
             }
             Kind::Absent => return Err((Problem::MissingField, 0)),
@@ -165,7 +189,7 @@ impl<const JSON: bool> Taking<'_, JSON> {
         }
         let time = format.and_then(|format| {
             let time = format.parse(text)?;
-            (!self.is_guessed || format.is_likely(time)).then_some(time)
+            (!self.of.is_guessed || format.is_likely(time)).then_some(time)
         });
         time.ok_or((Problem::Time, column))
     }
@@ -177,7 +201,7 @@ impl<const JSON: bool> Taking<'_, JSON> {
             Kind::Text => Spot::text(SpotKind::Text, start, end),
             Kind::EscapedText => {
                 let first = decoded.len();
-                self.input.decode(&self.block[start..end], decoded);
+                self.of.input.decode(&self.block[start..end], decoded);
                 Spot::text(SpotKind::Decoded, first, decoded.len())
             }
             Kind::Integer | Kind::Number => number(cell.kind, &self.block[start..end], start),

@@ -11,6 +11,9 @@
 //! of its own), and written at the same time. The output is the same bytes either way.
 
 mod beginning;
+mod fresh;
+mod overlong;
+mod state;
 
 use super::log::{Heading, Headless};
 use super::plan::{Output, Plan, TextFormat};
@@ -24,6 +27,7 @@ use super::time::TimeFormat;
 use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::ids::EventIds;
 use crate::pseudonym::{Keyring, Named};
 
 /// Rows that are read, decided and written in one go on one thread: they stay in the cache.
@@ -55,6 +59,24 @@ pub struct Tally {
     pub passed: u64,
     /// Values of each attribute that its filter took out, where it has one.
     pub filtered: Vec<u64>,
+    /// Good ones whose id came before: they count as nothing else.
+    pub repeated: u64,
+}
+
+/// What goes with a stream beside its gates.
+#[derive(Default)]
+pub struct Beside<'a> {
+    /// Without one user ids leave as they are.
+    pub keyring: Option<&'a mut Keyring>,
+    /// Records that came before are left out, where the plan has a field of ids.
+    pub ids: Option<&'a mut EventIds>,
+}
+
+impl Beside<'_> {
+    /// The same, for a while.
+    fn again(&mut self) -> Beside<'_> {
+        Beside { keyring: self.keyring.as_deref_mut(), ids: self.ids.as_deref_mut() }
+    }
 }
 
 /// Why a stream cannot go on.
@@ -99,8 +121,12 @@ pub struct Way {
     /// What the header of a log said.
     heading: Option<Heading>,
     header_written: bool,
+    /// Which column each cell is read from, of how many: by the last header.
+    columns: (usize, Vec<Option<usize>>),
     /// In a line that is too long: everything up to its end is dropped.
     skipping: bool,
+    /// Bytes of this file that came; the last of them may be in `carry`.
+    came: u64,
     /// Lines of this file so far.
     line: u64,
     pub stopped: bool,
@@ -127,7 +153,9 @@ impl Way {
             past_header: true,
             heading: None,
             header_written: false,
+            columns: (0, Vec::new()),
             skipping: false,
+            came: 0,
             line: 0,
             stopped: false,
             tally: Tally::default(),
@@ -151,8 +179,15 @@ impl Way {
             self.heading = Some(Heading::new(format));
         }
         self.skipping = false;
+        self.came = 0;
         self.line = 0;
         self.carry.clear();
+    }
+
+    /// Bytes of this file that are done with: all complete records. What follows is to be given again
+    /// to a way that resumes.
+    pub fn consumed(&self) -> u64 {
+        self.came - self.carry.len() as u64
     }
 
     /// Names of the fields as they leave.
@@ -175,11 +210,11 @@ impl Way {
     ///
     /// `gates` has one gate for each attribute, in their order; or several sets of them one behind
     /// the other, where only the first decides what is written. Without any, nothing is decided
-    /// and nothing veiled. Without a keyring user ids leave as they are.
+    /// and nothing veiled.
     pub fn feed(
         &mut self,
         gates: &mut [&mut Gate],
-        mut keyring: Option<&mut Keyring>,
+        mut beside: Beside<'_>,
         data: &[u8],
         last: bool,
     ) -> Result<Vec<Written>, WayError> {
@@ -187,6 +222,7 @@ impl Way {
         if self.plan.input == TextFormat::Ndjson && !self.header_written {
             self.write_header(&mut written[0]);
         }
+        self.came += data.len() as u64;
         let data = self.skip(data);
         let nothing_whole = memchr::memchr(b'\n', data).is_none() && !last;
         if nothing_whole && self.carry.len() + data.len() <= self.plan.max_line {
@@ -195,18 +231,18 @@ impl Way {
         }
         let mut held = std::mem::take(&mut self.carry);
         let outcome = if held.is_empty() {
-            self.run(gates, keyring.as_deref_mut(), data, last, &mut written)
+            self.run(gates, beside.again(), data, last, &mut written)
                 .map(|at| self.carry.extend_from_slice(&data[at..]))
         } else {
             held.extend_from_slice(data);
-            self.run(gates, keyring.as_deref_mut(), &held, last, &mut written).map(|at| {
+            self.run(gates, beside.again(), &held, last, &mut written).map(|at| {
                 held.drain(..at);
                 self.carry = held;
             })
         };
         self.named.iter_mut().for_each(Named::clear);
         outcome?;
-        if let Some(keyring) = keyring {
+        if let Some(keyring) = beside.keyring {
             keyring.settle()?;
         }
         // A line of CSV is measured without its line break, of which the first half may be here.
@@ -216,6 +252,10 @@ impl Way {
                 return Err(WayError::Header(Problem::TooLong));
             }
             self.drop_long_line();
+        }
+        if self.stopped {
+            // Nothing of it is decided.
+            self.came -= self.carry.len() as u64;
         }
         if last || self.stopped {
             self.carry.clear();
@@ -233,33 +273,6 @@ impl Way {
         }
     }
 
-    /// What is behind the line that is being dropped.
-    fn skip<'b>(&mut self, data: &'b [u8]) -> &'b [u8] {
-        if !self.skipping {
-            return data;
-        }
-        match memchr::memchr(b'\n', data) {
-            Some(end) => {
-                self.skipping = false;
-                &data[end + 1..]
-            }
-            None => &[],
-        }
-    }
-
-    fn drop_long_line(&mut self) {
-        self.line += 1;
-        self.tally.lines += 1;
-        let column = self.plan.max_line as u64 + 1;
-        self.tally.bad[Problem::TooLong as usize] += 1;
-        self.trouble(Trouble { line: self.line, problem: Problem::TooLong, column });
-        self.stopped |= self.plan.stop_at_problem;
-        // A record of several lines: only the first is dropped, the others may be good.
-        let rest = memchr::memchr(b'\n', &self.carry).map(|end| self.carry.split_off(end + 1));
-        self.skipping = rest.is_none();
-        self.carry = rest.unwrap_or_default();
-    }
-
     fn trouble(&mut self, trouble: Trouble) {
         if self.troubles.len() < MOST_TROUBLES {
             self.troubles.push(trouble);
@@ -270,7 +283,7 @@ impl Way {
     fn run(
         &mut self,
         gates: &mut [&mut Gate],
-        mut keyring: Option<&mut Keyring>,
+        mut beside: Beside<'_>,
         block: &[u8],
         last: bool,
         written: &mut Vec<Written>,
@@ -297,8 +310,8 @@ impl Way {
             }
             let end = if has_headers { Heading::next(block, at) } else { block.len() };
             let is_whole = end == block.len();
-            let (keyring, last) = (keyring.as_deref_mut(), last || !is_whole);
-            let reached = self.run_records(gates, keyring, &block[..end], at, last, written)?;
+            let (beside, last) = (beside.again(), last || !is_whole);
+            let reached = self.run_records(gates, beside, &block[..end], at, last, written)?;
             if is_whole || self.stopped {
                 return Ok(reached);
             }
@@ -310,7 +323,7 @@ impl Way {
     fn run_records(
         &mut self,
         gates: &mut [&mut Gate],
-        keyring: Option<&mut Keyring>,
+        beside: Beside<'_>,
         block: &[u8],
         at: usize,
         last: bool,
@@ -320,16 +333,16 @@ impl Way {
         self.find_time_format(block, at, last, utf8);
         let parts = self.cut(block, at, last, utf8);
         if let [part] = parts[..] {
-            return self.run_part(gates, keyring, block, part, written);
+            return self.run_part(gates, beside, block, part, written);
         }
-        self.run_parts(gates, keyring, block, &parts, written)
+        self.run_parts(gates, beside, block, &parts, written)
     }
 
     /// On one thread, some rows at a time.
     fn run_part(
         &mut self,
         gates: &mut [&mut Gate],
-        mut keyring: Option<&mut Keyring>,
+        mut beside: Beside<'_>,
         block: &[u8],
         mut part: Extent,
         written: &mut [Written],
@@ -337,10 +350,11 @@ impl Way {
         loop {
             self.rows[0].clear(self.plan.attributes, self.coarser);
             let (at, until) = self.readers[0].read(block, part, &mut self.rows[0]);
+            self.leave_out(beside.ids.as_deref_mut(), block, 1);
             self.collect(1);
             self.decide(gates, block, 1)?;
             if self.plan.output != Output::Nothing {
-                let is_named = self.name(keyring.as_deref_mut(), 1)?;
+                let is_named = self.name(beside.keyring.as_deref_mut(), 1)?;
                 let named = is_named.then_some(&self.named[0]);
                 let decisions = (&self.decisions[..], 0);
                 let format = self.readers[0].time_format;
@@ -360,7 +374,7 @@ impl Way {
     fn run_parts(
         &mut self,
         gates: &mut [&mut Gate],
-        keyring: Option<&mut Keyring>,
+        beside: Beside<'_>,
         block: &[u8],
         parts: &[Extent],
         written: &mut Vec<Written>,
@@ -382,10 +396,11 @@ impl Way {
                 })
                 .collect(),
         );
+        self.leave_out(beside.ids, block, parts.len());
         self.collect(parts.len());
         self.decide(gates, block, parts.len())?;
         if self.plan.output != Output::Nothing {
-            let is_named = self.name(keyring, parts.len())?;
+            let is_named = self.name(beside.keyring, parts.len())?;
             let (renderer, decisions) = (&self.renderer, &self.decisions);
             let mut first = 0;
             let begun = written.len();

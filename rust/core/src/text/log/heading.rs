@@ -2,6 +2,8 @@
 //! are written. They may come again in the middle, where logs were put one behind the other.
 
 use super::{LogFormat, unescape};
+use crate::codec::{Body, Out, Outcome};
+use crate::error::SnapshotError;
 use crate::text::header::Header;
 use crate::text::problem::Problem;
 
@@ -55,6 +57,43 @@ impl Heading {
     /// Whether it is in the log: columns are known by their place otherwise.
     pub(crate) fn is_told(&self) -> bool {
         self.format.columns().is_none()
+    }
+
+    /// How many columns were named; `None` before, and where columns are known by their place.
+    pub(crate) fn told(&self) -> Option<usize> {
+        self.names.as_ref().map(Vec::len)
+    }
+
+    /// As it is kept.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> Outcome<()> {
+        out.bytes(&[self.separator])?;
+        out.text(&self.unset)?;
+        out.text(&self.empty)?;
+        out.number(u64::from(self.has_escapes))?;
+        out.optional(self.names.as_ref().map(|names| names.len() as u64))?;
+        self.names.iter().flatten().try_for_each(|name| out.text(name.as_bytes()))
+    }
+
+    pub(crate) fn read_back(body: &mut &[u8], format: LogFormat) -> Outcome<Self> {
+        const LONGEST: usize = 1 << 20;
+        let [separator] = body.array()?;
+        let mut heading = Self {
+            format,
+            separator,
+            unset: body.text(LONGEST)?,
+            empty: body.text(LONGEST)?,
+            has_escapes: body.truth()?,
+            names: None,
+        };
+        if let Some(count) = body.optional()? {
+            let mut names = Vec::new();
+            for _ in 0..count {
+                let name = String::from_utf8(body.text(LONGEST)?);
+                names.push(name.map_err(|_| SnapshotError::Damaged)?);
+            }
+            heading.names = Some(names);
+        }
+        Ok(heading)
     }
 
     /// Where the next header in a block begins; the block's end if there is none.

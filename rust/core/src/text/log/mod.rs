@@ -145,6 +145,17 @@ impl LogScanner {
         self.years.start_file(latest, year);
     }
 
+    /// Where the years of times stand that are written without one: the latest first time, in seconds,
+    /// and the time of the last line.
+    pub(crate) fn years(&self) -> (i64, Option<i64>) {
+        (self.years.latest, self.years.before)
+    }
+
+    pub(crate) fn set_years(&mut self, latest: i64, before: Option<i64>) {
+        self.years.latest = latest;
+        self.years.before = before;
+    }
+
     /// Scans a line without its line break; `cells` become those of the wanted fields.
     pub fn scan(&mut self, line: &[u8], cells: &mut Vec<Cell>) -> Result<LogLine, Wrong> {
         if let Some(at) = memchr::memchr(0, line) {

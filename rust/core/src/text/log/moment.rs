@@ -76,10 +76,10 @@ fn clock_seconds([h0, h1, n0, n1, s0, s1]: [u8; 6]) -> Option<i64> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Years {
     /// Seconds since 1970: no first time is later than this and a day.
-    latest: i64,
+    pub(super) latest: i64,
     stated: Option<i64>,
     /// The last time.
-    before: Option<i64>,
+    pub(super) before: Option<i64>,
 }
 
 impl Years {

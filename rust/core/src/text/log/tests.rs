@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::names::{NameFilter, NameList};
-use crate::text::{Output, Plan, Tally, TextFormat, Way, WayError};
+use crate::text::{Beside, Output, Plan, Tally, TextFormat, Way, WayError};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ fn run(
     let mut way = Way::new(plan, threads);
     let mut out = Vec::new();
     for piece in text.chunks(text.len().div_ceil(pieces.max(1)).max(1)) {
-        way.feed(&mut [], None, piece, false)?
+        way.feed(&mut [], Beside::default(), piece, false)?
             .iter()
             .for_each(|part| out.extend_from_slice(&part.text));
     }
-    way.feed(&mut [], None, &[], true)?.iter().for_each(|part| out.extend_from_slice(&part.text));
+    way.feed(&mut [], Beside::default(), &[], true)?.iter().for_each(|part| out.extend_from_slice(&part.text));
     Ok((String::from_utf8(out).unwrap(), way.tally.clone()))
 }
 

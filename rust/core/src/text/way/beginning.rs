@@ -69,6 +69,7 @@ impl Way {
             reader.set_columns(heading, names.len(), columns.clone(), self.fields.len());
         }
         self.renderer.set_fields(&self.fields, columns.len());
+        self.columns = (names.len(), columns);
         self.past_header = true;
         Ok(end)
     }

@@ -1,0 +1,1 @@
+"""Durable state: what was seen, and where input and output stand, saved as one."""
