@@ -1,20 +1,13 @@
 """A real browser, and the real service with its console in it."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import CHROMIUM, FLAGS, PATIENCE_MS
 from service import Service, token
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-PATIENCE_MS = 30_000
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from zveil.console.wording import size
 from zveil.durations import size_bytes
 from zveil.io import of_path
-from zveil.io.sources import natural
+from zveil.io.inputs import natural
 
 LARGEST = "256MiB"
 """How large a file may be that a browser sends, by default."""

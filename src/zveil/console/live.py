@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, log2
-from typing import Any
+from typing import Any, Protocol
 
 from nicegui import ui
 from nicegui.element import Element
@@ -33,6 +32,21 @@ _REASONS = {
     "empty": "incomplete",
     "filtered": "left out by lists of names",
 }
+
+
+class Reading(Protocol):
+    """What a meter of k-anonymity shows."""
+
+    @property
+    def users(self) -> int:
+        """Visible users."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing is known, for want of memory."""
+
+    def share(self, k: int, /) -> float | None:
+        """Give the share of visible users whose k is at least this."""
 
 
 @dataclass
@@ -206,12 +220,14 @@ class Live:
 
     def _measure(self, now: Figures) -> None:
         """Show what the meter of k-anonymity says, where there is one."""
-        found: Mapping[str, Any] | None = getattr(now, "meter", None)
-        if not found:
+        found: Reading | None = getattr(now, "meter", None)
+        if found is None:
             return
         self._meter.card.set_visibility(True)
-        users = plural(found.get("visible", 0), "visible user")
-        self._meter.set(percent(found.get("share")), f"of {users}")
+        more = f"of {plural(found.users, 'visible user')}"
+        if found.is_stopped:
+            more = "not measured: the limit on memory"
+        self._meter.set(percent(found.share(2)), more, is_warning=found.is_stopped)
 
     def _draw(self, lines: Course) -> None:
         for drawn, every in (
