@@ -31,9 +31,9 @@ class Service:
         console: bool = False,
         environment: dict[str, str] | None = None,
     ) -> None:
-        pages = "--console" if console else "--no-console"
+        pages = () if console else ("--no-console",)
         self.process = subprocess.Popen(
-            [PROGRAM, "serve", "--port", "0", pages, *rule, *arguments],
+            [PROGRAM, "serve", "--port", "0", *pages, *rule, *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=os.environ | (environment or {}),
         )  # fmt: skip

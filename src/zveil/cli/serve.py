@@ -91,8 +91,8 @@ def _of_run(command: Command) -> Command:
     help="How long running requests may go on when the service is told to end.",
 )  # fmt: skip
 @click.option(
-    "--console/--no-console", default=True, show_default=True,
-    help="Pages in the browser, on the same address: live figures, planning, audits.",
+    "--no-console", is_flag=True,
+    help="Do without the pages in the browser: live figures, planning, audits.",
 )  # fmt: skip
 @click.option(
     "--released", metavar="DIR", type=click.Path(file_okay=False, exists=True),
@@ -126,7 +126,7 @@ def serve(
     idle_timeout: str,
     request_timeout: str,
     shutdown_timeout: str,
-    console: bool,
+    no_console: bool,
     released: str | None,
     upload: str,
     quiet: bool,
@@ -145,7 +145,7 @@ def serve(
     zveil serve --time ts --user uid --attribute host -z 20 --window 1h
     zveil serve --policy zveil.toml --tokens tokens --host 0.0.0.0 \\
         --tls-cert cert.pem --tls-key key.pem
-    curl --data-binary @events.ndjson -H 'Content-Type: application/x-ndjson' \\
+    curl -X POST -T events.ndjson -H 'Content-Type: application/x-ndjson' \\
         http://127.0.0.1:8117/v1/observations
 
     \b
@@ -169,6 +169,7 @@ def serve(
             shutdown_s=_seconds(shutdown_timeout, "shutdown-timeout"),
         )
         listening = Listening(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
+        _check_tls(listening)
         tokens = _tokens(tokens_file, listening)
         if state_reset and state_folder is None:
             raise click.UsageError("--state-reset: say which state is to start anew with --state")
@@ -177,7 +178,7 @@ def serve(
             every_s = duration_ns(duration(state_every), "state-every") / 1e9
             kept = _Kept(state_folder, every_s, state_reset)
         settings = _Settings(threads, size_bytes(max_line, "max-line"), limits, listening)
-        pages = _Pages(released, size_bytes(upload, "upload")) if console else None
+        pages = None if no_console else _Pages(released, size_bytes(upload, "upload"))
         _go(Secrets(policy, key_file), kept, settings, tokens, pages, quiet=quiet)
     except StateError as error:
         click.echo(f"Error: {error}", err=True)
@@ -290,9 +291,25 @@ def _go(
         engine.close()
 
 
+def _check_tls(listening: Listening) -> None:
+    """Say at once what is wrong with a certificate."""
+    if listening.tls_cert is None:
+        if listening.tls_key is not None:
+            raise click.UsageError("--tls-key: goes with --tls-cert")
+        return
+    import ssl
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # A key that is locked is not asked about: nobody may be there to answer.
+        context.load_cert_chain(listening.tls_cert, listening.tls_key, password=lambda: b"")
+    except (ssl.SSLError, OSError, ValueError):
+        raise click.UsageError(
+            "--tls-cert, --tls-key: expected a certificate and its key without a password, in PEM"
+        ) from None
+
+
 def _tokens(file: str | None, listening: Listening) -> Tokens | None:
-    if listening.tls_key is not None and listening.tls_cert is None:
-        raise click.UsageError("--tls-key: goes with --tls-cert")
     if file is None:
         if not listening.is_safe:
             raise click.UsageError(

@@ -6,14 +6,14 @@ It needs nothing but Python, takes no body, and answers each connection once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zveil.serve import metrics
-from zveil.serve.monitor import Figures, Latencies, aged, figures
+from zveil.serve.monitor import Figures, Latencies, figures
 from zveil.serve.problem import Problem, ProblemError
 from zveil.serve.settings import Limits
 from zveil.serve.tokens import Tokens
@@ -28,49 +28,44 @@ _HEAD_BYTES = 16 << 10
 
 
 class Board:
-    """The figures of a run as it last showed them: the run itself is asked by nobody else.
+    """The figures of a run, for another thread than its own.
+
+    The run is not held up: it only tells how long each block took. Whoever wants to know the
+    figures reads its counters while it goes on, which are whole at any moment.
 
     Parameters
     ----------
     run
-        Shows them by itself, at most once a second, between two blocks.
+        Is to be watched with this.
     """
 
     def __init__(self, run: Run) -> None:
-        self.latencies = Latencies()
-        self._next = 0.0
-        self._shown: tuple[float, Figures] | None = None
-        self.take(run)
+        self._run = run
+        self._latencies = Latencies()
+        self._shown = self._seen()
 
     def __call__(self, run: Run) -> None:
-        """Look at the run, if it is time."""
-        self.latencies.add(run.took_s)
-        if time.monotonic() >= self._next:
-            self.take(run)
-
-    def take(self, run: Run) -> None:
-        """Look at the run."""
-        now = time.monotonic()
-        self._next = now + 1
-        held = [gate.stats(entries=False) for gate in run.gates]
-        summary = run.summary()
-        kept = summary.state
-        self._shown = (
-            now,
-            figures(
-                summary,
-                held,
-                self.latencies,
-                snapshot_age=None if kept is None else kept.age_seconds,
-                snapshot_failures=0 if kept is None else kept.failed_saves,
-            ),
-        )
+        """Take note of a block."""
+        self._latencies.add(run.took_s)
 
     def read(self) -> Figures:
-        """Give what was seen last."""
-        assert self._shown is not None  # noqa: S101  # it was taken when this was made
-        when, found = self._shown
-        return aged(found, time.monotonic() - when)
+        """Give the figures as they stand."""
+        # Between two of its inputs a run may have none for a moment.
+        with contextlib.suppress(AttributeError):
+            self._shown = self._seen()
+        return self._shown
+
+    def _seen(self) -> Figures:
+        held = [gate.stats(entries=False) for gate in self._run.gates]
+        summary = self._run.summary()
+        kept = summary.state
+        return figures(
+            summary,
+            held,
+            self._latencies,
+            snapshot_age=None if kept is None else kept.age_seconds,
+            snapshot_failures=0 if kept is None else kept.failed_saves,
+        )
 
 
 class Exporter:

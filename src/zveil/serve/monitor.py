@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from zveil.gate import Stats
 from zveil.summary import Summary
@@ -242,9 +242,3 @@ def figures(
         snapshot_failures=snapshot_failures,
         parts=tuple(parts),
     )
-
-
-def aged(found: Figures, seconds: float) -> Figures:
-    """Give figures that were read some seconds ago as they are now, if nothing came since."""
-    age = None if found.snapshot_age is None else found.snapshot_age + seconds
-    return replace(found, at=found.at + seconds, snapshot_age=age)

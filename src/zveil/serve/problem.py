@@ -79,7 +79,7 @@ class Problem:
         }
         if self.detail is not None:
             said["detail"] = self.detail
-        return json.dumps({**said, **self.more}).encode()
+        return json.dumps({**said, **self.more}).encode() + b"\n"
 
     def head(self) -> list[tuple[bytes, bytes]]:
         """Give the headers of the answer."""
