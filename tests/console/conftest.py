@@ -10,7 +10,8 @@ from chromium import CHROMIUM, FLAGS, PATIENCE_MS
 from service import Service, token
 
 
-@pytest.fixture(scope="session")
+# For a module: as long as it is driven, no other test could run an event loop of its own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         words = "there is no chromium; install it with: apt-get install -y chromium"

@@ -219,6 +219,7 @@ def test_a_worker_does_its_tasks_and_has_no_key(monkeypatch: pytest.MonkeyPatch)
             environment = Path(f"/proc/{process.pid}/environ").read_bytes()
             assert b"ZVEIL_KEY" not in environment
             assert os.getpriority(os.PRIO_PROCESS, process.pid) >= 10
+            assert Path(f"/proc/{process.pid}/oom_score_adj").read_text() == "1000\n"
             with pytest.raises(WorkError, match="users: expected a whole number"):
                 await worker.ask("curves", small | {"users": 0})
             with pytest.raises(WorkError, match=r"could not be worked out \(KeyError\)"):

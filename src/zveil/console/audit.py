@@ -33,7 +33,8 @@ class AuditPage:
         self._account: dict[str, Any] = {}
         self._name = ""
         ticket = view.inbox.expect(self._look_at)
-        ui.context.client.on_delete(lambda: view.inbox.forget(ticket))
+        self._worker: Worker | None = None
+        ui.context.client.on_delete(lambda: self._leave(ticket))
         with box("div", "head"):
             words("h1", "Audit")
             words("p", "What an observer of a released file has.", "quiet")
@@ -114,7 +115,7 @@ class AuditPage:
         with self._result, box("section", "card"):
             words("h2", given.name)
             doing = words("p", "reading", "busy", role="status")
-        worker = Worker(file=given.file)
+        worker = self._worker = Worker(file=given.file)
         asked = {
             "name": given.name,
             "time": self._names.time,
@@ -133,6 +134,12 @@ class AuditPage:
             given.close()
         self._account, self._name = found["account"], given.name
         self._show(found, f"{given.name}, {size(given.size)}")
+
+    def _leave(self, ticket: str) -> None:
+        """Take nothing more, and stop what is being looked at: the page is gone."""
+        self._view.inbox.forget(ticket)
+        if self._worker is not None:
+            self._worker.close()
 
     def _show(self, found: dict[str, Any], title: str) -> None:
         account = found["account"]

@@ -211,7 +211,7 @@ class Live:
     def _save(self, now: Figures) -> None:
         failures = now.snapshot_failures
         if now.snapshot_age is None:
-            words_ = f"{failures:,} failed" if failures else "nothing is saved: no --state"
+            words_ = f"{failures:,} failed" if failures else "nothing was saved yet"
             self._saved.set("none", words_, is_warning=failures > 0)
             return
         is_old = now.snapshot_age > _OLD_SNAPSHOT_S

@@ -53,9 +53,10 @@ class PlanPage:
                 self._source = Source(view, self._names, self._choice, self._changed)
             with box("div", "grid rest"):
                 self._charts()
-                Ways(view, self._choice, self._source, self._take)
+                self._ways = Ways(view, self._choice, self._source, self._take)
                 self._policy_card()
         self._write_policy()
+        ui.context.client.on_delete(self._ways.close)
         ui.context.client.on_delete(self._source.close)
         ui.timer(0.05, self._changed, once=True)
 
@@ -79,7 +80,7 @@ class PlanPage:
         )
         with box("section", "card"):
             words("h2", "What you choose")
-            zs.show(nearest(choice.z, Z_VALUES), self._setter("z"))
+            zs.show(nearest(choice.z, Z_VALUES), self._setter("z"), f"{choice.z:,}")
             Slider(
                 name="window",
                 label="Window",

@@ -183,9 +183,10 @@ class Slider:
     texts: Sequence[str]
     hint: str = ""
 
-    def show(self, value: Any, changed: Callable[[Any], Any]) -> None:
-        """Put it on the page."""
+    def show(self, value: Any, changed: Callable[[Any], Any], text: str | None = None) -> None:
+        """Put it on the page; written otherwise, if its values only come near."""
         at = self.values.index(value)
+        shown = text or self.texts[at]
 
         def moved(event: Any) -> None:
             place = int(event.args)
@@ -194,11 +195,11 @@ class Slider:
 
         with box("div", "knob"):
             words("label", self.label, **{"for": self.name})
-            words("output", self.texts[at], id=f"{self.name}-is", **{"for": self.name})
+            words("output", shown, id=f"{self.name}-is", **{"for": self.name})
             box(
                 "input", id=self.name, type="range", min=0, max=len(self.values) - 1, step=1,
                 **{"^value": at, "data-texts": json.dumps(self.texts),
-                   "aria-valuetext": self.texts[at]},
+                   "aria-valuetext": shown},
             ).on("input", moved, js_handler=_VALUE, throttle=0.08)  # fmt: skip
             if self.hint:
                 words("p", self.hint, "quiet small")

@@ -14,6 +14,8 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Given: TypeAlias = Mapping[str, Any]
@@ -57,16 +59,19 @@ def _listen(lines: queue.SimpleQueue[str]) -> None:
 
 
 def _settle() -> None:
-    """Stand back behind the service, and take no more memory than a file of the largest size."""
-    if hasattr(os, "nice"):
+    """Stand back behind the service: for the processor, and where memory is short.
+
+    What a system does not have or does not let is left out.
+    """
+    with suppress(AttributeError, OSError):
         os.nice(_LOW_PRIORITY)
-    try:
+    with suppress(OSError):
+        # If something has to go, then this.
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    with suppress(ImportError, ValueError, OSError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    except (ImportError, ValueError, OSError):
-        # Then the system's own limits are all there are.
-        return
 
 
 def _words(error: Exception) -> str:

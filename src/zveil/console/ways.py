@@ -36,6 +36,7 @@ class Ways:
         take: Callable[[int, int | None], None],
     ) -> None:
         self._view, self._choice, self._source, self._take = view, choice, source, take
+        self._worker: Worker | None = None
         with box("section", "card"):
             words("h2", "Ways to reach what you want")
             words(
@@ -54,7 +55,7 @@ class Ways:
             self._tell("Others are being worked out just now; try again in a moment.")
             return
         held = self._source.worker
-        worker = held or Worker()
+        worker = self._worker = held or Worker()
         self._found.clear()
         self._seek.set_visibility(False)
         self._seeking.set_text("working it out; this takes a few seconds")
@@ -70,6 +71,11 @@ class Ways:
                 worker.close()
             self._seeking.set_visibility(False)
             self._seek.set_visibility(True)
+
+    def close(self) -> None:
+        """Stop looking for them: the page is gone."""
+        if self._worker is not None:
+            self._worker.close()
 
     def _tell(self, text: str) -> None:
         self._found.clear()
