@@ -9,7 +9,7 @@ help:
 	@echo "make test    install into .venv and run every test"
 	@echo "make check   lints and types: ruff, mypy, stubs against the module, rustfmt, clippy"
 	@echo "make check-k hold the audit's k against an independent program"
-	@echo "make bench   measure side by side with the peers (about a quarter of an hour)"
+	@echo "make bench   measure side by side with the peers (about half an hour)"
 	@echo "make picture make the picture of the console in the documents anew"
 	@echo "make wheel   build the wheel and test it in a clean environment"
 

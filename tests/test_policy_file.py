@@ -21,6 +21,7 @@ WHOLE = """
 # a comment
 [input]
 format = "csv"
+id = "event.id"
 [time]
 field = "ts"
 format = "ms"
@@ -63,6 +64,7 @@ empty = "blank"
 lateness = 1.5
 max_future = "any"
 memory = "2GB"
+attributes = 1000
 """
 
 PLAIN = """
@@ -85,7 +87,7 @@ def with_lists(folder: Path) -> Path:
 
 def test_every_key_is_read(tmp_path: Path) -> None:
     found = parse_policy(WHOLE, folder=with_lists(tmp_path))
-    assert found.input.format == "csv"
+    assert dataclasses.astuple(found.input) == ("csv", "event.id")
     assert dataclasses.astuple(found.time) == ("ts", "ms", "day", 2024)
     assert dataclasses.astuple(found.user) == ("uid", "hex", "24h", True)
     segments, cells = parse([{"segments": "."}]), parse([{"cells": [7]}])
@@ -128,7 +130,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     lists = [each and Path(each.file).name for each in (first.only, first.except_)]
     assert lists == ["top.csv", "cdn.txt"]
     assert dataclasses.astuple(found.record) == (("method", "a\\.b"), "blank")
-    assert dataclasses.astuple(found.limits) == (1.5, None, "2GB")
+    assert dataclasses.astuple(found.limits) == (1.5, None, "2GB", 1000)
     used = set(re.findall(r"^(\w+) =", WHOLE, re.MULTILINE))
     assert used == {key for section in SCHEMA.values() for key in section.keys}
 
@@ -263,7 +265,8 @@ def test_a_run_by_file_is_a_run_by_options(tmp_path: Path) -> None:
 
 SAMPLES = {"--attribute": "a", "-z": "3", "--noise": "3", "--window": "2h", "--keep": "x",
            "--veiled": "blank", "--format": "csv", "--round": "day", "--year": "2024",
-           "--time-format": "s", "--pseudonym": "hex", "--swap": "0.1"}  # fmt: skip
+           "--time-format": "s", "--pseudonym": "hex", "--swap": "0.1",
+           "--max-attributes": "9"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OPTIONS)

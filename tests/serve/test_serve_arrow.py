@@ -127,7 +127,7 @@ def test_times_that_are_none_are_counted() -> None:
 GOOD = stream(rows("ada", "bob"), rows("cyd", "dan"))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_body_harms_nobody(service: Service, data: st.DataObject) -> None:
     damaged = bytearray(GOOD)

@@ -1,10 +1,7 @@
 """Figures: what `/metrics` says is what happened, in a form that Prometheus reads."""
 
-import json
-import re
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from events import START
@@ -15,9 +12,6 @@ from service import Service
 from zveil.serve.metrics import METRICS, exposition
 from zveil.serve.monitor import BOUNDS_S, Figures, Latencies, Monitor, Part
 from zveil.serve.traffic import Traffic
-
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples/serve"
 
 
 @pytest.fixture
@@ -125,39 +119,3 @@ def test_health_is_told(service: Service) -> None:
     assert service.ask("GET", "/readyz", kind=None).json == {"status": "ready"}
     assert service.ask("GET", "/healthz", kind=None).json == {"status": "ok"}
     assert service.ask("HEAD", "/healthz", kind=None).body == b""
-
-
-def names_in(expression: str) -> set[str]:
-    return set(re.findall(r"\b(?:zveil|process)_[a-z_]+\b", expression))
-
-
-def known(name: str) -> bool:
-    return name in METRICS or re.sub(r"_(bucket|sum|count)$", "", name) in METRICS
-
-
-def test_every_metric_of_the_dashboard_and_the_alerts_exists() -> None:
-    board = json.loads((EXAMPLES / "grafana.json").read_text())
-    expressions = [each["expr"] for panel in board["panels"] for each in panel["targets"]]
-    expressions += [each["query"] for each in board["templating"]["list"]]
-    alerts = (EXAMPLES / "alerts.yml").read_text()
-    expressions += re.findall(r"^\s+expr: (.+)$", alerts, re.MULTILINE)
-    named = {name for expression in expressions for name in names_in(expression)}
-    assert len(named) > 15
-    assert not [name for name in named if not known(name)]
-    places = [tuple(panel["gridPos"].values()) for panel in board["panels"]]
-    assert len(set(places)) == len(places)
-    ids = [panel["id"] for panel in board["panels"]]
-    assert len(set(ids)) == len(ids)
-
-
-def test_the_examples_call_the_program_as_it_is() -> None:
-    from zveil.cli.serve import serve
-
-    options = {name for option in serve.params for name in option.opts}
-    unit = (EXAMPLES / "zveil.service").read_text()
-    (command,) = re.findall(r"^ExecStart=(.+)$", unit, re.MULTILINE)
-    container = (EXAMPLES / "Containerfile").read_text()
-    (entry,) = re.findall(r"^ENTRYPOINT (\[.+?\])$", container, re.MULTILINE | re.DOTALL)
-    words = command.split() + json.loads(entry.replace("\\\n", ""))
-    said = {word for word in words if word.startswith("--")}
-    assert {"--policy", "--tokens", "--state"} <= said <= options

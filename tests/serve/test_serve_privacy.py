@@ -7,7 +7,7 @@ from events import START
 from program import FIELDS, line
 from service import NDJSON, Service, head, token
 
-from zveil.serve.observations import KINDS
+from zveil.serve.media import KINDS
 
 USER, VALUE, KEY, PATH = "marker-user-7f3a", "marker-value-91c2", "marker-key-55", "marker-path-d0"
 MARKERS = [USER, VALUE, KEY, PATH, "bWFya2Vy"]

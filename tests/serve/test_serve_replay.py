@@ -108,6 +108,14 @@ def test_an_answer_too_large_to_keep_is_not_given_twice(service: Service) -> Non
     assert (answer.status, answer.kind) == (409, "answer-gone")
 
 
+def test_answers_are_forgotten_with_a_user(service: Service) -> None:
+    key, sent = next(KEYS), body("ada", "bob")
+    service.post(sent, Idempotency_Key=key)
+    service.ask("POST", "/v1/forget", b'{"user": "ada"}', kind="application/json")
+    again = service.post(sent, Idempotency_Key=key)
+    assert "idempotency-replayed" not in again.headers
+
+
 class Clock:
     now = 0.0
 

@@ -48,7 +48,7 @@ def api(service: Service) -> schemathesis.BaseSchema:
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_every_answer_is_as_the_document_says(
     api: schemathesis.BaseSchema, path: str, method: str, data: st.DataObject
@@ -81,7 +81,7 @@ PIECE = st.one_of(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PIECE, max_size=12), st.sampled_from([NDJSON, "application/json"]))
 def test_no_body_does_harm(service: Service, pieces: list[bytes], kind: str) -> None:
     answer = service.post(b"".join(pieces), kind=kind)

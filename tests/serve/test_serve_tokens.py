@@ -3,13 +3,15 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from events import START
 from program import FIELDS, RULE, line, zveil
-from service import Service, token
+from service import NDJSON, Service, head, token
 
 from zveil.serve.tokens import RIGHTS, Tokens, TokensError, add_token
 
@@ -193,3 +195,17 @@ def test_the_tokens_of_a_stranger_do_not_share_keys(
     assert json.loads(other.body) == {"accepted": 2, "bad": {}}
     assert "idempotency-replayed" in again.headers
     assert "idempotency-replayed" not in other.headers
+
+
+def test_one_token_does_not_keep_others_out(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    greedy, other = (token(file, name, "write", "read") for name in ("greedy", "other"))
+    with Service("--tokens", file, "--max-requests", "4") as started, ExitStack() as stack:
+        said = ("Content-Length: 10", f"Content-Type: {NDJSON}", f"Authorization: Bearer {greedy}")
+        for _ in range(3):
+            stack.enter_context(started.connect()).sendall(head(*said))
+        until = time.monotonic() + 10
+        while (answer := started.post(EVENTS, token=greedy)).status == 200:
+            assert time.monotonic() < until
+        assert (answer.status, answer.kind) == (503, "busy")
+        assert started.post(EVENTS, token=other).status == 200

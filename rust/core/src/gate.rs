@@ -228,6 +228,12 @@ impl Gate {
         shards.iter_mut().map(|shard| shard.forget(|hash| hasher.user(user, hash), rules)).sum()
     }
 
+    /// Makes room for so many attributes that will be imported: a little more than a shard's share.
+    pub(crate) fn reserve(&mut self, attributes: usize) {
+        let share = attributes / self.shards.len();
+        self.shards.iter_mut().for_each(|shard| shard.reserve(share + share / 16));
+    }
+
     /// Counts entries one by one: for a look now and then, not for each event.
     pub fn stats(&self) -> Stats {
         let entries: usize = self.shards.iter().map(Shard::entries).sum();

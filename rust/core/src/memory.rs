@@ -13,6 +13,9 @@ use std::ptr::NonNull;
 /// its alignment must be at most that of a memory page.
 pub(crate) unsafe trait Plain: Copy + Send + Sync {}
 
+/// The size of a huge page on the CPUs that have them; elsewhere only a boundary.
+const HUGE: usize = 2 << 20;
+
 /// A zeroed slice of its own mapping.
 ///
 /// A mapping rather than a `Vec`: zeros cost nothing before they are touched, so a table of a
@@ -32,11 +35,18 @@ unsafe impl<T: Plain> Sync for Pages<T> {}
 
 impl<T: Plain> Pages<T> {
     pub(crate) fn new(len: usize) -> io::Result<Self> {
-        let mut map = MmapMut::map_anon(Self::bytes_for(len).max(1))?;
+        let bytes = Self::bytes_for(len).max(1);
+        // The system may begin a mapping anywhere: what lies before a huge page's boundary would be
+        // made of small ones. Addresses that are never touched cost nothing.
+        let spare = if bytes < HUGE { 0 } else { HUGE };
+        let total = bytes.checked_add(spare).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut map = MmapMut::map_anon(total)?;
         // Only advice: a system without huge pages goes on with small ones.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
-        let start = NonNull::new(map.as_mut_ptr().cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let skipped = map.as_ptr().align_offset(HUGE).min(spare);
+        let start = map[skipped..].as_mut_ptr().cast();
+        let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, len, _map: Some(map) })
     }
 

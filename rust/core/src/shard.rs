@@ -397,7 +397,8 @@ impl Shard {
 
     fn reclaim_some(&mut self, epoch: u64, observations: usize) {
         if self.table.is_moving() {
-            let lost = self.table.migrate(observations * MOST_STEPS, &mut self.budget);
+            // Both tables are there meanwhile: twice as fast as the hand goes.
+            let lost = self.table.migrate(observations * MOST_STEPS * 2, &mut self.budget);
             self.note_lost(lost);
             return;
         }
@@ -480,6 +481,11 @@ impl Shard {
             }
             take(slot.key(), &entries);
         }
+    }
+
+    /// Makes room for so many attributes that will be imported.
+    pub(crate) fn reserve(&mut self, attributes: usize) {
+        self.table.reserve(attributes, &mut self.budget);
     }
 
     /// Takes in what `export` gave; what there is no memory for is refused.

@@ -27,7 +27,8 @@ impl Gate {
     pub fn snapshot(&self, path: &Path, note: &[u8]) -> Result<(), Error> {
         let seal = Seal::new(&SNAPSHOT, &self.secret)?;
         let place = Replacement::new(path)?;
-        Ok(place.write(|file| self.write_snapshot(Sealed::new(BufWriter::new(file), seal)?, note))?)
+        Ok(place
+            .write(|file| self.write_snapshot(Sealed::new(BufWriter::new(file), seal)?, note))?)
     }
 
     /// The gate that a snapshot was taken of, spread over so many threads, and its note.
@@ -108,7 +109,10 @@ fn read(mut body: impl Body, secret: &Secret, threads: usize) -> Result<(Gate, V
     let mut note = vec![0; length as usize];
     body.fill(&mut note)?;
     let mut entries = Vec::new();
-    for _ in 0..body.number()? {
+    let attributes = body.number()?;
+    // Only addresses: memory is had for what has come.
+    gate.reserve(usize::try_from(attributes).map_err(|_| SnapshotError::Damaged)?);
+    for _ in 0..attributes {
         let key = read_attribute(&mut body, &mut entries)?;
         gate.import(key, &entries)?;
     }

@@ -235,6 +235,25 @@ impl Table {
         Room { made, lost }
     }
 
+    /// Makes an empty table large enough for so many attributes, as far as the limit lets it. They may
+    /// then come in the order of their hashes, which would be one long run in a small table.
+    pub(crate) fn reserve(&mut self, attributes: usize, budget: &mut Budget) {
+        let mut bits = SMALLEST;
+        while bits < LARGEST && attributes.saturating_mul(5) > (1 << bits) * 3 {
+            bits += 1;
+        }
+        while self.live == 0 && bits > self.current.bits() {
+            let bytes = Pages::<Slot>::bytes_for((1 << bits) + SLACK);
+            if budget.has(bytes.saturating_add(CROWDS))
+                && let Some(slots) = Slots::new(bits, budget)
+            {
+                budget.free(std::mem::replace(&mut self.current, slots).slots);
+                return;
+            }
+            bits -= 1;
+        }
+    }
+
     /// True if one more attribute has room without a change to the table.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {

@@ -50,10 +50,8 @@ impl Gate {
     /// The same if nobody else has it.
     pub(crate) fn try_guard(
         &self,
-    ) -> Result<
-        MutexGuard<'_, zveil_core::Gate>,
-        TryLockError<MutexGuard<'_, zveil_core::Gate>>,
-    > {
+    ) -> Result<MutexGuard<'_, zveil_core::Gate>, TryLockError<MutexGuard<'_, zveil_core::Gate>>>
+    {
         self.inner.try_lock()
     }
 
@@ -426,10 +424,12 @@ impl Gate {
         if std::ptr::eq(self, other) {
             return Ok(());
         }
-        // One that was loaded is nobody else's: this waits for the other at most.
-        let mut theirs = other.lock(py)?;
-        let mut own = self.lock(py)?;
-        std::mem::swap(&mut *own, &mut *theirs);
+        py.detach(|| -> Result<(), Failure> {
+            // One that was loaded is nobody else's: this waits for its own at most.
+            let mut theirs = other.guard()?;
+            std::mem::swap(&mut *self.guard()?, &mut *theirs);
+            Ok(())
+        })?;
         Ok(())
     }
 }

@@ -192,8 +192,7 @@ pub(crate) fn save_state(
         let held = hold_all(&parts)?;
         let parts: Vec<&dyn Part> = held.iter().map(Held::part).collect();
         let (sync, keep) = (&sync[..], &keep[..]);
-        let plan =
-            Plan { path: &path, secret: &secret, note, parts: &parts, sync, keep, wait };
+        let plan = Plan { path: &path, secret: &secret, note, parts: &parts, sync, keep, wait };
         Ok(state::save(&plan)?)
     })?;
     Ok(Saving(Mutex::new(saving)))

@@ -13,8 +13,8 @@ use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zveil_core::text::{
-    Beside, Empty, Hierarchy, LogFormat, Output, Plan, Problem, Step, TextColumn, TextFormat, TimeFormat,
-    Way, WayError, Written, path,
+    Beside, Empty, Hierarchy, LogFormat, Output, Plan, Problem, Step, TextColumn, TextFormat,
+    TimeFormat, Way, WayError, Written, path,
 };
 use zveil_core::{Role, Value};
 

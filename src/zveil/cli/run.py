@@ -322,14 +322,14 @@ def run(
             store=store,
         )
         progress.also = _exported(metrics, tokens_file, going)
+        if store is not None and state_reset:
+            store.forget()
+            report("starting anew: a value is veiled until enough users have shown it again")
     except StateError as error:
         say(f"Error: {error}")
         raise SystemExit(USAGE) from None
     except (SourceError, ValueError) as error:
         raise click.UsageError(as_option(error)) from None
-    if store is not None and state_reset:
-        store.forget()
-        report("starting anew: a value is veiled until enough users have shown it again")
     if not files and not quiet and sys.stdin.isatty():
         say("reading standard input; end it with Ctrl-D")
     telling = Telling(quiet=quiet, as_json=as_json, is_trial=dry_run, without_z=without_z)

@@ -136,7 +136,7 @@ def _as_dict(found: Mapping[str, Any], size: int) -> dict[str, Any]:
         "age_seconds": round(max(time.time() - found["saved"], 0.0), 1),
         "zveil": found["zveil"],
         "bytes": size,
-        "events": figures.get("records", 0),
+        "events": note.get("counts", {}).get("records", 0),
         "attributes": figures.get("attributes", 0),
         "memory": figures.get("bytes", 0),
         "ids": figures.get("ids"),

@@ -285,11 +285,10 @@ class Whole:
 
     closed = False
 
-    def __init__(self, source: ByteSource, head: bytes | None = None) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._head = b""
-        if head is None:
-            head = self.read(len(_MAGIC))
+        head = self.read(len(_MAGIC))
         self._head = b"" if head == _MAGIC else head
 
     def read(self, count: int) -> bytes:

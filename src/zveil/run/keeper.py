@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zveil._native import EventIds, Keyring
@@ -14,6 +16,7 @@ from zveil.policy import Policy
 from zveil.run.ending import Stop
 from zveil.run.gap import Gap
 from zveil.run.outlet import Outlet
+from zveil.run.station import Counts
 from zveil.state.error import RESET, StateError
 from zveil.state.position import (
     TAIL,
@@ -86,6 +89,8 @@ class Keeper:
         """How much of the first of them is decided: bytes, or rows; None if it is new."""
         self.stream: Mapping[str, Any] | None = None
         """What `TextStream.state` or `ColumnStream.state` gave; None at a fresh start."""
+        self.counts = Counts()
+        """What the runs before came to."""
         self.ids: EventIds | None = None
         self.gap: Gap | None = None
         self._before = Keeping()
@@ -152,21 +157,23 @@ class Keeper:
         if source is not None and stream is not None:
             self._note_place(stream, source)
         outlet = self._outlet
-        output = outlet.cut()
-        if output is not None and outlet.is_file and outlet.path is not None:
-            mark = self._marker.whole(outlet.path, int(output["length"]))
-            output = {"mark": mark.as_dict(), "sink": output}
-        elif output is not None:
-            output = {"mark": None, "name": outlet.name, "sink": output}
+        sink, output = outlet.cut(), outlet.saved
+        if sink is not None and outlet.is_file and outlet.path is not None:
+            mark = self._marker.whole(outlet.path, int(sink["length"]))
+            output = {"mark": mark.as_dict(), "sink": sink}
+        elif sink is not None:
+            output = {"mark": None, "name": outlet.name, "sink": sink}
+        keys = None if self._keyring is None else self._keyring.state()
+        counts = self.counts if stream is None else stream.counts()
         briefs = [gate._brief() for gate in self._gates]
         note = {
             "input": self._position.as_dict(),
             "output": output,
             "to": outlet.to,
             "stream": None if stream is None else stream.state(),
-            "keyring": None if self._keyring is None else _text(self._keyring.state()),
+            "keyring": None if keys is None else _text(keys),
+            "counts": asdict(counts),
             "figures": {
-                "records": 0 if stream is None else stream.counts().records,
                 "attributes": sum(each["attributes"] for each in briefs),
                 "bytes": sum(each["bytes"] for each in briefs),
                 "clock_ns": max((each["clock_ns"] or 0 for each in briefs), default=0) or None,
@@ -177,7 +184,8 @@ class Keeper:
         parts: list[Part] = [*self._gates]
         if self.ids is not None:
             parts.append(self.ids)
-        self._store.save(note, parts, sync=outlet.to_sync(), wait=wait, then=self._move_on)
+        then = partial(self._move_on, keys)
+        self._store.save(note, parts, sync=outlet.to_sync(), wait=wait, then=then)
 
     def leave(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
         """Take note that an input is left before its end, while it is still open."""
@@ -255,20 +263,19 @@ class Keeper:
         saved.gates_into(self._gates)
         if was["input"].get("id") == now["input"].get("id"):
             self.ids = saved.ids
-        user = ("pseudonym", "rotate_ns", "keep_keys")
-        is_same_user = all(was["user"].get(key) == now["user"].get(key) for key in user)
-        if self._keyring is not None and note["keyring"] is not None and is_same_user:
+        if self._keyring is not None and note["keyring"] is not None:
             try:
                 self._keyring.resume(_bytes(note["keyring"]))
             except ValueError as error:
-                raise StateError(f"the keys of the pseudonyms: {error}") from None
+                raise StateError(f"the keys of the pseudonyms: {error}; {RESET}") from None
         self.stream = note["stream"]
+        self.counts = Counts(**note["counts"])
         outlet.go_on(
             None if to is None else Format(to), note["output"], keeps_rest=self._keeps_rest
         )
         self._before = Keeping(
             resumed=True,
-            records_before=note["figures"]["records"],
+            records_before=self.counts.records,
             bytes_before=self._bytes_before(position, inputs),
         )
         self._tell(saved)
@@ -325,9 +332,10 @@ class Keeper:
             mark = self._whole
         return Place(mark=mark, done=done, is_whole=is_whole)
 
-    def _move_on(self) -> None:
-        if self._keyring is not None:
-            self._keyring.move_on()
+    def _move_on(self, keys: bytes | None) -> None:
+        """Let keys go that are not needed again, once a state is saved that is past them."""
+        if self._keyring is not None and keys is not None:
+            self._keyring.move_on(keys)
 
 
 def _text(data: bytes) -> str:

@@ -48,6 +48,8 @@ class Outlet:
         self.path = None if path == "-" else path
         self._can_be_cut = can_be_cut
         self._mark: Mapping[str, Any] | None = None
+        self.saved: Mapping[str, Any] | None = None
+        """What `go_on` was given."""
         self._keeps_rest = False
         self.to = to or (None if path is None else of_path(path)[0])
         """The format that is written; None until the input tells it."""
@@ -100,13 +102,14 @@ class Outlet:
             Let whole lines stay that were written after that.
         """
         self.to = to or self.to
+        self.saved = output
         self._mark = None if output is None else output["sink"]
         self._keeps_rest = keeps_rest
 
     def cut(self) -> dict[str, Any] | None:
         """End what is begun, so that a file can be cut here; what `go_on` takes as `sink`."""
         if self._sink is None:
-            return None if self._mark is None else dict(self._mark)
+            return None
         if not self._sink.is_file:
             return {"length": self._sink.position, "plain": 0, "batches": 0}
         if isinstance(self._sink, ByteSink):

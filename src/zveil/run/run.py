@@ -222,7 +222,9 @@ class Run:
 
     def summary(self) -> Summary:
         """Give the account as it stands."""
-        counts = Counts() if self._stream is None else self._stream.counts()
+        counts = Counts() if self._keeper is None else self._keeper.counts
+        if self._stream is not None:
+            counts = self._stream.counts()
         found = Summary(
             policy=self.policy.fingerprint,
             lines=counts.lines,

@@ -8,6 +8,7 @@ from typing import Any
 from zveil.serve.engine import Engine
 from zveil.serve.log import Log
 from zveil.serve.problem import refuse
+from zveil.serve.replay import Replays
 from zveil.serve.tokens import Tokens
 from zveil.serve.visit import Visit
 
@@ -25,10 +26,13 @@ class Admin:
         Who may; None if anyone.
     log
         Is told that something was changed, never whom it was about.
+    replays
+        Has answers, in which somebody may be who is to be erased.
     """
 
-    def __init__(self, engine: Engine, tokens: Tokens | None, log: Log) -> None:
+    def __init__(self, engine: Engine, tokens: Tokens | None, log: Log, replays: Replays) -> None:
         self._engine = engine
+        self._replays = replays
         self._tokens = tokens
         self._log = log
 
@@ -42,6 +46,7 @@ class Admin:
             count = await self._engine.forget(user)
         except (OverflowError, ValueError):
             raise refuse("bad-parameters", "The user is of no kind that a gate takes.") from None
+        self._replays.clear()
         self._log.say("forget", token=visit.token and visit.token.name)
         await self._answer(visit, {"attributes": count})
 

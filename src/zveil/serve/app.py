@@ -47,8 +47,9 @@ class Service:
 def app(service: Service) -> Starlette:
     """Make the application of a service."""
     limits, tokens = service.limits, service.tokens
-    observations = Observations(service.engine, tokens, limits, Replays())
-    admin = Admin(service.engine, tokens, service.log)
+    replays = Replays()
+    observations = Observations(service.engine, tokens, limits, replays)
+    admin = Admin(service.engine, tokens, service.log, replays)
     most_z = service.engine.most_z
     described = json.dumps(document(limits, most_z, has_tokens=tokens is not None)).encode()
 

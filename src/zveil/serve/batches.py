@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pyarrow as pa
 
+from zveil.serve.answers import counts, finish, replayed, settle
 from zveil.serve.engine import Decided, Engine
 from zveil.serve.ipc import Message, Messages, StreamError
-from zveil.serve.observations import ARROW, JSON, counts, finish, replayed, settle
+from zveil.serve.media import ARROW, JSON
 from zveil.serve.problem import ProblemError, refuse
 from zveil.serve.replay import Record
 from zveil.serve.visit import Visit
@@ -66,7 +66,6 @@ class Batches:
             messages = Messages()
             async for data in visit.body():
                 await self._take(messages, data, is_last=visit.is_read)
-        arrived = time.monotonic()
         if self._answer is None:
             raise _wrong("the stream has no columns")
         if self._may_read:
@@ -76,7 +75,7 @@ class Batches:
             return
         answer = counts(self._decided)
         finish(record, 202, JSON, answer)
-        await settle(arrived, self._tick_s)
+        await settle(visit, self._tick_s)
         await visit.answer(202, JSON, answer)
 
     async def _take(self, messages: Messages, data: bytes, *, is_last: bool) -> None:

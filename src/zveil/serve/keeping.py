@@ -131,8 +131,8 @@ class Keeping:
             "columns": totals.state(),
             "keyring": None if keys is None else packed(keys),
             "z": [[one, gate.z] for one, gate in zip(stated, gates, strict=True)],
+            "counts": {"records": way.tally()["records"] + totals.records},
             "figures": {
-                "records": way.tally()["records"] + totals.records,
                 "attributes": sum(each.attributes for each in briefs),
                 "bytes": sum(each.bytes for each in briefs),
                 "clock_ns": max((each.clock_ns or 0 for each in briefs), default=0) or None,

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
-import time
+from collections import Counter
 from collections.abc import AsyncIterator
 
 from zveil._native import problem_sentence
+from zveil.serve.answers import (
+    REPLAYED,
+    counts,
+    finish,
+    passed,
+    remember,
+    replayed,
+    settle,
+    whole_again,
+)
 from zveil.serve.engine import Decided, Engine
+from zveil.serve.lines import Lines
+from zveil.serve.media import ARROW, JSON, KINDS, NDJSON
 from zveil.serve.problem import MEDIA_TYPE as PROBLEM
 from zveil.serve.problem import Problem, ProblemError, refuse
 from zveil.serve.replay import Record, Replays
 from zveil.serve.settings import Limits
-from zveil.serve.tokens import Tokens
-from zveil.serve.visit import Gone, Visit
-
-NDJSON = "application/x-ndjson"
-JSON = "application/json"
-ARROW = "application/vnd.apache.arrow.stream"
-
-KINDS = {
-    NDJSON: NDJSON,
-    "application/ndjson": NDJSON,
-    "application/jsonl": NDJSON,
-    JSON: JSON,
-    ARROW: ARROW,
-}
-"""What a body may be called, and what it then is."""
+from zveil.serve.tokens import Token, Tokens
+from zveil.serve.visit import Visit
 
 _ARROW_AT_A_TIME = 16
 
@@ -59,11 +56,26 @@ class Observations:
         self._limits = limits
         self._replays = replays
         self._arrow_running = 0
+        self._running: Counter[str] = Counter()
 
     async def __call__(self, visit: Visit) -> None:
         """Answer a request."""
         token = visit.authorize(self._tokens, "write")
         kind = _kind(visit)
+        if self._tokens is not None and self._running[token.name] >= self._most_of_one:
+            raise refuse("busy", "So many requests with this token are not taken at a time.")
+        self._running[token.name] += 1
+        try:
+            await self._take(visit, token, kind)
+        finally:
+            self._running[token.name] -= 1
+
+    @property
+    def _most_of_one(self) -> int:
+        """How many requests of one token may run: some are left for others."""
+        return max(self._limits.max_requests * 3 // 4, 1)
+
+    async def _take(self, visit: Visit, token: Token, kind: str) -> None:
         key = visit.header(b"idempotency-key")
         record = None if key is None else self._replays.begin(token, key)
         try:
@@ -94,7 +106,6 @@ class Observations:
         """Decide a single observation."""
         most = self._engine.max_line
         body = await visit.whole(most)
-        arrived = time.monotonic()
         if record is not None and await replayed(visit, record, body):
             return
         found = await self._engine.decide(_as_line(body) + b"\n")
@@ -110,8 +121,9 @@ class Observations:
             status = 200
         else:
             answer, status = counts(found), 202
-            await settle(arrived, self._limits.tick_s)
         remember(record, body, status, JSON, answer)
+        if not may_read:
+            await settle(visit, self._limits.tick_s)
         await visit.answer(status, JSON, answer)
 
 
@@ -127,8 +139,6 @@ class _Lines:
         self._decided = Decided()
 
     async def go(self) -> None:
-        from zveil.serve.lines import Lines
-
         lines, visit, record = Lines(self._engine.max_line), self._visit, self._record
         body = visit.body()
         data = b""
@@ -141,9 +151,8 @@ class _Lines:
             if visit.is_read:
                 break
             data = await anext(body)
-        arrived = time.monotonic()
         await self._take(lines.end(), b"")
-        await self._end(arrived)
+        await self._end()
 
     async def _take(self, block: bytes, data: bytes) -> None:
         found = Decided()
@@ -159,9 +168,11 @@ class _Lines:
             self._record.decided = self._decided
         if not self._may_read:
             return
-        for piece in found.pieces:
-            if self._record is not None:
+        if self._record is not None:
+            # Before any of it is sent: sending may fail.
+            for piece in found.pieces:
                 self._record.say(piece)
+        for piece in found.pieces:
             await self._write(piece)
 
     async def _write(self, piece: bytes) -> None:
@@ -169,13 +180,13 @@ class _Lines:
             await self._visit.start(200, [(b"content-type", NDJSON.encode())])
         await self._visit.write(piece)
 
-    async def _end(self, arrived: float) -> None:
+    async def _end(self) -> None:
         visit, found = self._visit, self._decided
         if found.bad and not found.accepted and not visit.status:
             problem = _bad_lines(found)
             finish(self._record, problem.status, PROBLEM, problem.body)
             if not self._may_read:
-                await settle(arrived, self._tick_s)
+                await settle(visit, self._tick_s)
             raise ProblemError(problem)
         if self._may_read:
             finish(self._record, 200, NDJSON)
@@ -186,94 +197,20 @@ class _Lines:
             return
         answer = counts(found)
         finish(self._record, 202, JSON, answer)
-        await settle(arrived, self._tick_s)
+        await settle(visit, self._tick_s)
         await visit.answer(202, JSON, answer)
 
     async def _again(self, body: AsyncIterator[bytes], record: Record) -> bytes:
         """Go through what was decided before, and answer it as then; gives the bytes behind it."""
         rest = await passed(body, record)
         if record.status:
-            await _whole_again(self._visit, body, record, rest)
+            await whole_again(self._visit, body, record, rest)
             return b""
         self._decided = record.decided
         if record.answer:
-            await self._visit.start(200, [(b"content-type", NDJSON.encode()), _REPLAYED])
+            await self._visit.start(200, [(b"content-type", NDJSON.encode()), REPLAYED])
             await self._visit.write(bytes(record.answer))
         return rest
-
-
-_REPLAYED = (b"idempotency-replayed", b"true")
-
-
-async def passed(body: AsyncIterator[bytes], record: Record) -> bytes:
-    """Read what was decided before, and check that it is the same; gives the bytes behind it."""
-    seen, length = hashlib.blake2b(digest_size=32), 0
-    async for data in body:
-        part = data[: record.length - length]
-        seen.update(part)
-        length += len(part)
-        if length == record.length:
-            record.check(seen)
-            record.go_on(seen)
-            return data[len(part) :]
-    raise refuse("key-reused", "The body is shorter than it was; take a new key for a new body.")
-
-
-async def _whole_again(
-    visit: Visit, body: AsyncIterator[bytes], record: Record, rest: bytes
-) -> None:
-    """Give the same answer to the same body."""
-    while not visit.is_read and not rest:
-        rest = await anext(body)
-    if rest:
-        raise refuse("key-reused", "The body is longer than it was; take a new key for a new body.")
-    answer = bytes(record.answer or b"")
-    await visit.start(
-        record.status,
-        [(b"content-type", record.media_type.encode()), _REPLAYED],
-        length=len(answer),
-    )
-    await visit.write(answer, more=False)
-
-
-async def replayed(visit: Visit, record: Record, body: bytes) -> bool:
-    """Answer a body as before, if it was answered; raises the problem of another body."""
-    if not record.status:
-        return False
-
-    async def once() -> AsyncIterator[bytes]:
-        yield body
-
-    given = once()
-    await _whole_again(visit, given, record, await passed(given, record))
-    return True
-
-
-def remember(
-    record: Record | None, body: bytes, status: int, media_type: str, answer: bytes
-) -> None:
-    """Note a whole body and its whole answer."""
-    if record is not None:
-        record.take(body, len(body))
-        finish(record, status, media_type, answer)
-
-
-def finish(record: Record | None, status: int, media_type: str, answer: bytes = b"") -> None:
-    """Note the end of an answer."""
-    if record is not None:
-        record.say(answer)
-        record.finish(status, media_type)
-
-
-def counts(found: Decided) -> bytes:
-    """Say what arrived, to someone who may not know what became of it."""
-    return json.dumps({"accepted": found.accepted, "bad": found.bad}).encode() + b"\n"
-
-
-async def settle(arrived: float, tick_s: float) -> None:
-    """Wait for the next tick since something arrived."""
-    took = time.monotonic() - arrived
-    await asyncio.sleep((int(took / tick_s) + 1) * tick_s - took)
 
 
 def _kind(visit: Visit) -> str:
@@ -313,6 +250,3 @@ def _bad_lines(found: Decided) -> Problem:
 def _sentence(kind: str) -> str | None:
     found = problem_sentence(kind)
     return None if found is None else found[0].upper() + found[1:] + "."
-
-
-__all__ = ["ARROW", "JSON", "KINDS", "NDJSON", "Gone", "Observations"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from zveil import __version__
+from zveil.serve.media import ARROW, JSON, NDJSON
 from zveil.serve.metrics import MEDIA_TYPE as METRICS
-from zveil.serve.observations import ARROW, JSON, NDJSON
 from zveil.serve.problem import KINDS
 from zveil.serve.problem import MEDIA_TYPE as PROBLEM
 from zveil.serve.settings import Limits

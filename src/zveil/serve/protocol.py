@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -14,7 +14,12 @@ from zveil.serve.traffic import Traffic
 
 
 def bounded(limits: Limits, traffic: Traffic, log: Log) -> type[HttpToolsProtocol]:
-    """Make a protocol whose connections are bounded: in number, and in time and size of a head."""
+    """Make a protocol whose connections are bounded: in number, and in time and size of a head.
+
+    Where there are too many, the one goes that has waited longest without saying what it wants: so
+    nobody keeps others out by connections that do nothing.
+    """
+    waiting: dict[asyncio.Protocol, None] = {}
 
     class Bounded(HttpToolsProtocol):
         """A connection."""
@@ -29,10 +34,10 @@ def bounded(limits: Limits, traffic: Traffic, log: Log) -> type[HttpToolsProtoco
             super().connection_made(transport)
             traffic.connections += 1
             self._is_counted = True
-            if traffic.connections > limits.max_connections:
-                self._refuse("connections")
-                return
             self._wait_for_head()
+            if traffic.connections > limits.max_connections:
+                oldest = cast(Bounded, next(iter(waiting)))
+                oldest._refuse("connections")
 
         def connection_lost(self, exc: Exception | None) -> None:
             """Forget it."""
@@ -93,12 +98,14 @@ def bounded(limits: Limits, traffic: Traffic, log: Log) -> type[HttpToolsProtoco
         def _wait_for_head(self) -> None:
             if self._timer is None:
                 self._head_bytes = 0
+                waiting[self] = None
                 self._timer = self.loop.call_later(limits.head_s, self._refuse, "slow")
 
         def _stop_waiting(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+                waiting.pop(self, None)
 
         def _refuse(self, kind: str) -> None:
             """Say why, and close; whoever does not read that is cut off."""

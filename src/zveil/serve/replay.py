@@ -148,6 +148,11 @@ class Replays:
         self._bytes += len(record.answer or b"")
         self._forget()
 
+    def clear(self) -> None:
+        """Forget all answers: somebody is to be erased, and may be in one of them."""
+        self._records.clear()
+        self._bytes = 0
+
     def _forget(self) -> None:
         while self._records:
             name, oldest = next(iter(self._records.items()))

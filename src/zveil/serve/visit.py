@@ -47,8 +47,9 @@ class Visit:
         self.lines = self.bad = 0
         self.is_read = False
         """Whether the whole body has come."""
+        self.read_at = self._began
+        """When it had, by the clock that goes on."""
         self.is_over = False
-        self._is_chunked = False
         self._is_asked_on = False
 
     @property
@@ -100,6 +101,7 @@ class Visit:
                 raise Gone
             data = message.get("body", b"")
             self.is_read = not message.get("more_body", False)
+            self.read_at = time.monotonic()
             self.bytes_in += len(data)
             if self.bytes_in > self._limits.max_body:
                 raise refuse("too-large", limit_bytes=self._limits.max_body)

@@ -128,10 +128,14 @@ class Store:
             self._has_own_key = key is None
             may_make = reset or not self.path.exists()
             self._root = own_key(self.folder, may_make=may_make) if key is None else key
+            self._key = derive_key(self._root, "state")
+            if not may_make:
+                # Before anything is made that only another policy needs.
+                with self._told():
+                    self._judge(_opened(read_note(self.path, self._key), str(self.path)))
         except BaseException:
             self._lock.close()
             raise
-        self._key = derive_key(self._root, "state")
         self._saving: Saving | None = None
         self._then: Callable[[], None] | None = None
         self._saved_at: float | None = None
@@ -155,15 +159,7 @@ class Store:
         with self._told():
             note, parts = load_state(self.path, self._key, threads=threads)
         envelope = _opened(note, str(self.path))
-        meaning = envelope["policy"]["meaning"]
-        judged = changes(meaning, self.policy)
-        for change in judged:
-            if change.fate != "kept":
-                raise StateError(
-                    f"{self.path}: was saved under the policy {envelope['policy']['fingerprint']}, "
-                    f"and does not fit this one: '{change.attribute}': {' '.join(change.why)} Give "
-                    f"this run a state of its own, or {RESET}"
-                )
+        meaning, judged = envelope["policy"]["meaning"], self._judge(envelope)
         self._saved_at = envelope["saved"]
         return Saved(
             note=envelope["note"],
@@ -173,9 +169,32 @@ class Store:
             meaning=meaning,
         )
 
+    def _judge(self, envelope: Mapping[str, Any]) -> list[Change]:
+        """Say what becomes of a state under the present policy, or refuse it."""
+        meaning = envelope["policy"]["meaning"]
+        judged = changes(meaning, self.policy)
+        for change in judged:
+            if change.fate != "kept":
+                raise StateError(
+                    f"{self.path}: was saved under the policy {envelope['policy']['fingerprint']}, "
+                    f"and does not fit this one: '{change.attribute}': {' '.join(change.why)} Give "
+                    f"this run a state of its own, or {RESET}"
+                )
+        user = self.policy.meaning()["user"]
+        for key in ("rotate_ns", "keep_keys"):
+            if meaning["user"].get(key) != user.get(key):
+                raise StateError(
+                    f"{self.path}: how the keys of pseudonyms change is not as it was when the "
+                    f"state was saved; state rotate and keep_keys as before, or {RESET}"
+                )
+        return judged
+
     def forget(self) -> None:
         """Delete the state that is there; the key stays."""
-        self.path.unlink(missing_ok=True)
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StateError(f"{self.path}: {(error.strerror or '').lower()}") from None
 
     @property
     def left(self) -> float:

@@ -99,8 +99,17 @@ impl Keyring {
         let settings = Settings { lateness, max_future, ..Settings::new(1, 0) };
         let saved = chain.first();
         let admission = Admission::new(&settings);
-        let (is_held, kept) = (false, Vec::new());
-        let moving = Moving { chain, file, saved, periods, admission, plain: None, is_held, kept };
+        let moving = Moving {
+            chain,
+            file,
+            saved,
+            begun: saved,
+            periods,
+            admission,
+            plain: None,
+            is_held: false,
+            kept: Vec::new(),
+        };
         Ok(Self { format, keys: Keys::Moving(Box::new(moving)) })
     }
 
@@ -183,6 +192,8 @@ struct Moving {
     file: Option<ChainFile>,
     /// The period whose key is in the file.
     saved: Option<i64>,
+    /// The period that the chain began with; where the file does not know it yet, its key is of that.
+    begun: Option<i64>,
     periods: Periods,
     /// The stream's clock.
     admission: Admission,
@@ -248,6 +259,7 @@ impl Moving {
         let newest = self.newest();
         let oldest = clock.saturating_sub(lateness).div_euclid(length);
         self.chain.reach(oldest, newest)?;
+        self.begun = self.begun.or(Some(oldest));
         let first = self.chain.first().unwrap_or(oldest);
         let period = time.div_euclid(length);
         if newest < first {

@@ -60,7 +60,8 @@ impl Shard {
                 Held::Single(entry) => bounds.check_single(slot, entry),
                 Held::Crowd(crowd) => {
                     let entries = slab.take(crowd.block, &mut crowds)?;
-                    let is_sound = crowd.len > 0 && slot.has_room_for_credit(crowd.len, entries.len());
+                    let is_sound =
+                        crowd.len > 0 && slot.has_room_for_credit(crowd.len, entries.len());
                     if !is_sound {
                         return Err(Damaged);
                     }

@@ -6,8 +6,8 @@
 //! is one that was given out, to nobody else.
 
 use super::{
-    ALL_EMPTY, Block, EXTENT, Entry, Extent, LARGE, NONE, PAGE, PAGES_PER_EXTENT, Page, SIZES, Slab,
-    UNIT, capacity, number, place,
+    ALL_EMPTY, Block, EXTENT, Entry, Extent, LARGE, NONE, PAGE, PAGES_PER_EXTENT, Page, SIZES,
+    Slab, UNIT, capacity, number, place,
 };
 use crate::codec::{Body, Out, Outcome};
 use crate::error::SnapshotError::Damaged;
@@ -25,7 +25,8 @@ impl Slab {
         for (number, extent) in self.extents.iter().enumerate() {
             let is_there = !extent.memory.is_empty();
             out.number(u64::from(is_there) << 32 | u64::from(extent.empty))?;
-            let pages = (0..PAGES_PER_EXTENT).filter(|page| is_there && extent.empty >> page & 1 == 0);
+            let pages =
+                (0..PAGES_PER_EXTENT).filter(|page| is_there && extent.empty >> page & 1 == 0);
             for page in pages {
                 self.write_page(out, (number * PAGES_PER_EXTENT + page) as u32)?;
             }
@@ -71,13 +72,16 @@ impl Slab {
 /// Blocks of one page that are accounted for: one bit each.
 type Known = [u64; PAGE / UNIT / 64];
 
+/// A page, and its freed blocks in the order in which they will be given out.
+type Freed = (u32, Vec<u16>);
+
 /// A slab being read: blocks are taken by their slots, until all are.
 pub(crate) struct SlabImage {
     slab: Slab,
     /// Of each page.
-    known: Vec<Box<Known>>,
+    known: Vec<Known>,
     /// For each extent that is there and has no memory yet: the freed blocks of its pages.
-    freed: Vec<Option<Vec<(u32, Vec<u16>)>>>,
+    freed: Vec<Option<Vec<Freed>>>,
     large: Vec<Option<u8>>,
 }
 
@@ -121,7 +125,7 @@ impl SlabImage {
         let mut freed = Vec::new();
         for page in 0..PAGES_PER_EXTENT {
             self.slab.pages.push(blank);
-            self.known.push(Box::new([0; PAGE / UNIT / 64]));
+            self.known.push([0; PAGE / UNIT / 64]);
             if is_there && empty >> page & 1 == 0 {
                 let page = number * PAGES_PER_EXTENT as u32 + page as u32;
                 freed.push((page, self.read_page(body, page)?));
@@ -137,7 +141,8 @@ impl SlabImage {
 
     fn read_page(&mut self, body: &mut impl Body, page_number: u32) -> Outcome<Vec<u16>> {
         let told = body.number()?;
-        let (class, fresh, freed) = (told as u8, (told >> 8) as u32 & 0xFF_FFFF, (told >> 32) as u32);
+        let (class, fresh, freed) =
+            (told as u8, (told >> 8) as u32 & 0xFF_FFFF, (told >> 32) as u32);
         if class >= LARGE || fresh as usize * capacity(class) > PAGE || freed >= fresh {
             return Err(Damaged);
         }
@@ -220,8 +225,10 @@ impl SlabImage {
         let size = capacity(block.class);
         let at = start % PAGE;
         let index = at / size;
-        let is_given =
-            page.used > 0 && page.class == block.class && at % size == 0 && index < page.fresh as usize;
+        let is_given = page.used > 0
+            && page.class == block.class
+            && at.is_multiple_of(size)
+            && index < page.fresh as usize;
         if !is_given || !know(&mut self.known[page_number], index as u16) {
             return Err(Damaged);
         }

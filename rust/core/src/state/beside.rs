@@ -65,9 +65,9 @@ pub(super) fn start(
     plan: &Plan,
     place: Replacement,
     seal: Seal,
-) -> Result<Writer, (Replacement, Seal)> {
+) -> Result<Writer, Box<(Replacement, Seal)>> {
     see_off();
-    let Ok((reader, writer)) = system::pipe() else { return Err((place, seal)) };
+    let Ok((reader, writer)) = system::pipe() else { return Err(Box::new((place, seal))) };
     let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
     let parent = own_number();
     let before = block_signals();
@@ -86,7 +86,7 @@ pub(super) fn start(
     restore_signals(&before);
     drop(writer);
     if process < 0 {
-        return Err((place, seal));
+        return Err(Box::new((place, seal)));
     }
     Ok(Writer { process, is_reaped: false, report: File::from(reader), place })
 }

@@ -18,7 +18,8 @@ pub(super) fn write(gate: &Gate, out: &mut dyn Out) -> Outcome<()> {
     out.number(gate.shards.len() as u64)?;
     out.number(gate.admission.clock as u64)?;
     let admission = &gate.admission;
-    for counter in [gate.observed, gate.released, admission.late, admission.future, admission.invalid]
+    for counter in
+        [gate.observed, gate.released, admission.late, admission.future, admission.invalid]
     {
         out.number(counter)?;
     }
@@ -60,12 +61,13 @@ pub(super) fn read(body: &mut impl Body, threads: usize) -> Result<Gate, Error> 
 /// The same gate over another number of threads.
 fn spread(gate: Gate, threads: usize) -> Result<Gate, Error> {
     let settings = Settings { threads, ..gate.settings.clone() };
-    let refused = gate.stats().refused;
+    let stats = gate.stats();
     let mut other = Gate::new(settings, gate.secret.clone())?;
+    other.reserve(stats.attributes as usize);
     other.admission = gate.admission;
     other.observed = gate.observed;
     other.released = gate.released;
-    other.refused_before = refused;
+    other.refused_before = stats.refused;
     let clock = gate.shards.iter().map(|shard| shard.refused_clock).max().unwrap_or(i64::MIN);
     let epoch = other.epochs.at(other.admission.clock) as u32;
     for shard in &mut other.shards {

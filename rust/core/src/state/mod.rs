@@ -54,7 +54,8 @@ use std::io::{BufReader, Write};
 use std::path::Path;
 use std::time::Instant;
 
-const STATE: Kind = Kind { magic: b"zveil\0st", format: 1, key: "state: key", key_id: "state: key id" };
+const STATE: Kind =
+    Kind { magic: b"zveil\0st", format: 1, key: "state: key", key_id: "state: key id" };
 /// Bytes of the longest note.
 pub const LONGEST_NOTE: usize = 16 << 20;
 
@@ -130,7 +131,10 @@ pub fn save(plan: &Plan) -> Result<Saving, Error> {
     if !plan.wait {
         return Ok(match beside::start(plan, place, seal) {
             Ok(writer) => Saving::beside(writer, begun),
-            Err((place, seal)) => Saving::over(write_here(plan, &place, seal), begun),
+            Err(unused) => {
+                let (place, seal) = *unused;
+                Saving::over(write_here(plan, &place, seal), begun)
+            }
         });
     }
     let outcome = write_here(plan, &place, seal);

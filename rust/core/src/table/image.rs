@@ -85,7 +85,11 @@ impl Slots {
         loop {
             let slot = Slot::from_bytes(body.array()?);
             if slot.is_empty() {
-                return if slot.bytes() == Slot::default().bytes() { Ok(count) } else { Err(Damaged) };
+                return if slot.bytes() == Slot::default().bytes() {
+                    Ok(count)
+                } else {
+                    Err(Damaged)
+                };
             }
             let Err(Some(free)) = self.find(slot.key()) else { return Err(Damaged) };
             if self.home(slot.hash) < frontier {

@@ -23,7 +23,9 @@ const MOST_KEPT: usize = 8;
 /// What a state of a chain says.
 struct Told {
     clock: i64,
+    /// The periods of the oldest key, and of the key that the chain began with.
     first: Option<i64>,
+    begun: Option<i64>,
     /// Only where no file has it.
     key: Option<Secret>,
 }
@@ -88,6 +90,7 @@ impl Moving {
         out.number(1)?;
         out.number(self.admission.clock as u64)?;
         out.maybe(first)?;
+        out.maybe(self.begun)?;
         out.number(u64::from(self.file.is_none()))?;
         if self.file.is_none() {
             out.bytes(self.chain.first_key().bytes())?;
@@ -101,7 +104,12 @@ impl Moving {
             (None, Some(key)) => self.chain = Chain::new(key, told.first),
             _ => return Err(Error::State("is of another kind of keys")),
         }
+        self.begun = self.begun.or(told.begun);
         if let Some(wanted) = told.first {
+            if let (None, Some(begun)) = (self.chain.first(), told.begun) {
+                // The file has the key that it began with, and does not know its period.
+                self.chain.reach(begun, begun)?;
+            }
             if self.chain.first().is_some_and(|first| first > wanted) {
                 return Err(Error::State(
                     "is older than what the file of the chain has moved on to; its keys are gone",
@@ -136,7 +144,7 @@ fn read(state: &[u8]) -> Outcome<Option<Told>> {
         return Err(SnapshotError::Damaged);
     }
     let told = if body.truth()? {
-        let (clock, first) = (body.number()? as i64, body.maybe()?);
+        let (clock, first, begun) = (body.number()? as i64, body.maybe()?, body.maybe()?);
         let key = if body.truth()? {
             let mut bytes: [u8; 32] = body.array()?;
             let key = Secret::new(bytes);
@@ -145,7 +153,7 @@ fn read(state: &[u8]) -> Outcome<Option<Told>> {
         } else {
             None
         };
-        Some(Told { clock, first, key })
+        Some(Told { clock, first, begun, key })
     } else {
         None
     };

@@ -15,6 +15,21 @@ fn chain(lateness: i64) -> Keyring {
     Keyring::chain(Secret::new([7; 32]), FORMAT, periods(lateness)).unwrap()
 }
 
+/// A file with the same chain.
+fn chain_file() -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain");
+    std::fs::write(&path, format!("zveil chain\nkey {}\n", "07".repeat(32))).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    (folder, path)
+}
+
+impl Keyring {
+    fn is_chain(&self) -> bool {
+        matches!(self.keys, Keys::Moving(_))
+    }
+}
+
 /// The names of one user at some times, in batches of these sizes.
 fn names(keyring: &mut Keyring, times: &[i64], cuts: &[usize]) -> Vec<Option<Pseudonym>> {
     let mut out = Vec::new();
@@ -87,6 +102,113 @@ proptest! {
     }
 }
 
+/// Steps in time, some of them wide.
+fn steps() -> impl Strategy<Value = Vec<i64>> {
+    prop::collection::vec((-3 * HOUR..4 * HOUR, 0..20_u8), 1..200).prop_map(|steps| {
+        let mut now = 0;
+        let time = |(step, kind): (i64, u8)| {
+            now += if kind < 15 { step / 100 } else { step };
+            if kind == 19 { i64::MIN } else { now }
+        };
+        steps.into_iter().map(time).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn it_goes_on_from_a_state(
+        times in steps(),
+        lateness in 0..5 * HOUR,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let cut = cut.index(times.len());
+        let news: [fn(i64) -> Keyring; 3] = [
+            chain,
+            |_| Keyring::kept(Secret::new([7; 32]), FORMAT, HOUR).unwrap(),
+            |_| Keyring::fixed(&Secret::new([7; 32]), FORMAT),
+        ];
+        for new in news {
+            let whole = names(&mut new(lateness), &times, &[9]);
+            let mut first = new(lateness);
+            let mut found = names(&mut first, &times[..cut], &[7]);
+            // A chain without a file has its key in the state.
+            let other = Keyring::chain(Secret::new([9; 32]), FORMAT, periods(lateness)).unwrap();
+            let mut second = if first.is_chain() { other } else { new(lateness) };
+            second.resume(&first.state()).unwrap();
+            found.extend(names(&mut second, &times[cut..], &[5]));
+            prop_assert_eq!(found, whole);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_held_goes_on_from_any_state_that_is_safe(
+        times in steps(),
+        lateness in 0..5 * HOUR,
+        points in prop::collection::vec(any::<prop::sample::Index>(), 3),
+        is_told in any::<bool>(),
+    ) {
+        // Only what is not late has a key; times that are none begin nothing.
+        let mut points: Vec<_> = points.iter().map(|point| point.index(times.len())).collect();
+        points.sort_unstable();
+        let [saved, later, lost] = points[..] else { return Ok(()) };
+        let (_folder, path) = chain_file();
+        let open = || {
+            let mut keyring = Keyring::chain_file(&path, FORMAT, periods(lateness)).unwrap();
+            keyring.hold();
+            keyring
+        };
+        let whole = names(&mut chain(lateness), &times, &[9]);
+        let mut first = open();
+        names(&mut first, &times[..saved], &[7]);
+        first.settle().unwrap();
+        let state = first.state();
+        names(&mut first, &times[saved..later], &[7]);
+        first.settle().unwrap();
+        // Another state is being saved when the first is safe.
+        let unsafe_state = first.state();
+        if is_told {
+            first.move_on(Some(&state)).unwrap();
+        }
+        names(&mut first, &times[later..lost], &[7]);
+        first.settle().unwrap();
+        drop(first);
+        let mut second = open();
+        second.resume(&state).unwrap();
+        let found = names(&mut second, &times[saved..], &[5]);
+        prop_assert_eq!(&found[..], &whole[saved..]);
+        let _ = unsafe_state;
+    }
+}
+
+#[test]
+fn the_file_has_the_key_of_the_state_that_is_safe() {
+    let (_folder, path) = chain_file();
+    let mut keyring = Keyring::chain_file(&path, FORMAT, periods(0)).unwrap();
+    keyring.hold();
+    let number = || {
+        let text = std::fs::read_to_string(&path).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("number ")).map(str::to_owned)
+    };
+    names(&mut keyring, &[10 * HOUR, 12 * HOUR], &[1]);
+    keyring.settle().unwrap();
+    assert_eq!(number(), None);
+    let twelve = keyring.state();
+    names(&mut keyring, &[15 * HOUR], &[1]);
+    keyring.state();
+    keyring.move_on(Some(&twelve)).unwrap();
+    assert_eq!(number().as_deref(), Some("12"));
+    keyring.move_on(None).unwrap();
+    assert_eq!(number().as_deref(), Some("15"));
+    drop(keyring);
+    let mut late = Keyring::chain_file(&path, FORMAT, periods(0)).unwrap();
+    let told = late.resume(&twelve).unwrap_err().to_string();
+    assert!(told.contains("its keys are gone"), "{told}");
+    assert!(late.resume(b"x").is_err());
+    assert!(late.resume(&chain(0).state()).is_err());
+    let mut fixed = Keyring::fixed(&Secret::new([7; 32]), FORMAT);
+    assert!(fixed.resume(&twelve).is_err());
+}
+
 #[test]
 fn the_future_moves_nothing() {
     let far = Periods { max_future: Some(0), ..periods(0) };
@@ -119,10 +241,7 @@ fn a_fixed_key_needs_no_time() {
 
 #[test]
 fn a_file_goes_on_where_it_was_and_not_before() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("chain");
-    std::fs::write(&path, format!("zveil chain\nkey {}\n", "07".repeat(32))).unwrap();
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let (_folder, path) = chain_file();
     let open = || Keyring::chain_file(&path, FORMAT, periods(HOUR)).unwrap();
     let times: Vec<i64> = (10..14).map(|hour| hour * HOUR).collect();
     let wanted = names(&mut chain(HOUR), &times, &[1]);

@@ -28,7 +28,9 @@ fn run(
             .iter()
             .for_each(|part| out.extend_from_slice(&part.text));
     }
-    way.feed(&mut [], Beside::default(), &[], true)?.iter().for_each(|part| out.extend_from_slice(&part.text));
+    way.feed(&mut [], Beside::default(), &[], true)?
+        .iter()
+        .for_each(|part| out.extend_from_slice(&part.text));
     Ok((String::from_utf8(out).unwrap(), way.tally.clone()))
 }
 

@@ -96,7 +96,8 @@ impl Way {
         self.past_header = body.truth()?;
         self.header_written = body.truth()?;
         self.skipping = body.truth()?;
-        self.stopped = body.truth()?;
+        // Where bad lines are skipped now, it goes on behind the one that had ended it.
+        self.stopped = body.truth()? && self.plan.stop_at_problem;
         self.came = body.number()?;
         self.line = body.number()?;
         self.carry.clear();
@@ -132,7 +133,9 @@ impl Way {
         self.columns = (width, columns);
         if self.readers[0].years().is_some() {
             let (latest, before) = (body.number()? as i64, body.maybe()?);
-            if [latest, before.unwrap_or(0)].iter().any(|second| second.abs_diff(0) > FURTHEST as u64)
+            if [latest, before.unwrap_or(0)]
+                .iter()
+                .any(|second| second.abs_diff(0) > FURTHEST as u64)
             {
                 return Err(damaged());
             }
