@@ -24,10 +24,18 @@ MANY = ("--max-future", "any")
 class Service:
     """The program while it serves; it is ended with the test."""
 
-    def __init__(self, *arguments: str | Path, rule: Sequence[str] = (*FIELDS, *RULE)) -> None:
+    def __init__(
+        self,
+        *arguments: str | Path,
+        rule: Sequence[str] = (*FIELDS, *RULE),
+        console: bool = False,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        pages = () if console else ("--no-console",)
         self.process = subprocess.Popen(
-            [PROGRAM, "serve", "--port", "0", *rule, *arguments],
+            [PROGRAM, "serve", "--port", "0", *pages, *rule, *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=os.environ | (environment or {}),
         )  # fmt: skip
         self.log: list[dict[str, Any]] = []
         self.spoken: list[str] = []

@@ -90,6 +90,18 @@ def _of_run(command: Command) -> Command:
     "--shutdown-timeout", default="10s", show_default=True, metavar="DURATION",
     help="How long running requests may go on when the service is told to end.",
 )  # fmt: skip
+@click.option(
+    "--no-console", is_flag=True,
+    help="Do without the pages in the browser: live figures, planning, audits.",
+)  # fmt: skip
+@click.option(
+    "--released", metavar="DIR", type=click.Path(file_okay=False, exists=True),
+    help="Offer the released files in this folder for audits in the console.",
+)  # fmt: skip
+@click.option(
+    "--upload", default="256MiB", show_default=True, metavar="SIZE",
+    help="Refuse larger files that a browser sends to the console.",
+)  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Do not log requests.")
 def serve(
     policy_file: str | None,
@@ -114,6 +126,9 @@ def serve(
     idle_timeout: str,
     request_timeout: str,
     shutdown_timeout: str,
+    no_console: bool,
+    released: str | None,
+    upload: str,
     quiet: bool,
     **said: Any,
 ) -> None:
@@ -121,7 +136,7 @@ def serve(
 
     Whatever is posted to /v1/observations, on any connection, is one stream: NDJSON is answered as
     it arrives, a single event of JSON at once, Arrow batch by batch. /metrics has figures for
-    Prometheus, /openapi.json describes it all.
+    Prometheus, /openapi.json describes it all. In a browser, / is the console.
 
     Without --tokens only this machine is answered. Options with a * are the short form of a policy
     file, as for `zveil run`. The log is lines of JSON on standard error.
@@ -163,7 +178,8 @@ def serve(
             every_s = duration_ns(duration(state_every), "state-every") / 1e9
             kept = _Kept(state_folder, every_s, state_reset)
         settings = _Settings(threads, size_bytes(max_line, "max-line"), limits, listening)
-        _go(Secrets(policy, key_file), kept, settings, tokens, quiet=quiet)
+        pages = None if no_console else _Pages(released, size_bytes(upload, "upload"))
+        _go(Secrets(policy, key_file), kept, settings, tokens, pages, quiet=quiet)
     except StateError as error:
         click.echo(f"Error: {error}", err=True)
         raise SystemExit(USAGE) from None
@@ -191,11 +207,19 @@ class _Settings(NamedTuple):
     listening: Listening
 
 
+class _Pages(NamedTuple):
+    """What the console offers, and takes."""
+
+    released: str | None
+    upload: int
+
+
 def _go(
     secrets: Secrets,
     kept: _Kept | None,
     settings: _Settings,
     tokens: Tokens | None,
+    pages: _Pages | None,
     *,
     quiet: bool,
 ) -> None:
@@ -245,11 +269,24 @@ def _go(
     )
     listening = settings.listening
     service = Service(engine=engine, tokens=tokens, limits=settings.limits, log=log)
+    made = app(service)
+    if pages is not None:
+        from zveil.console import mount
+
+        mount(
+            made,
+            monitor=engine.monitor,
+            policy=policy,
+            tokens=tokens,
+            listen=engine.listen,
+            released=pages.released,
+            upload=pages.upload,
+        )
     opened = listen(listening)
     if not listening.is_safe and listening.tls_cert is None:
         log.say("warning", why="without --tls-cert tokens and events go unencrypted")
     try:
-        server.serve(app(service), service, opened, listening)
+        server.serve(made, service, opened, listening)
     finally:
         engine.close()
 

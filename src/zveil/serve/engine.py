@@ -152,6 +152,15 @@ class Engine:
         if keeping is not None:
             note = keeping.resume(self.gates, self._act.way, keyring, self._totals)
             self._time_format = note.get("time_format")
+        self._listeners: list[Callable[[bytes], None]] = []
+
+    def listen(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
+        """Have a listener told every block of lines from now on; call what it gives to end that.
+
+        It is called on the thread that decides, and must not take long.
+        """
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     async def decide(self, lines: bytes) -> Decided:
         """Decide whole lines: whoever asks first is answered first."""
@@ -296,6 +305,8 @@ class Engine:
                     found.bad[kind] = count - before["bad"][kind]
             found.first_bad = next(iter(way.take_troubles()), None)
         self.latencies.add(time.perf_counter() - arrived)
+        for listener in tuple(self._listeners):
+            listener(lines)
         return found
 
     def _save_if_due(self) -> None:

@@ -73,11 +73,16 @@ class Log:
     def take_over(self) -> None:
         """Let the libraries log here: what kind of thing happened, and nothing they quote."""
         handler = _Handler(self)
-        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+        for name in _LIBRARIES:
             logger = logging.getLogger(name)
             logger.handlers = [] if "." in name else [handler]
             logger.propagate = "." in name
             logger.setLevel(logging.WARNING)
+
+
+_LIBRARIES = (
+    "uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "nicegui", "socketio", "engineio",
+)  # fmt: skip
 
 
 class _Handler(logging.Handler):

@@ -72,6 +72,10 @@ class Tokens:
     def __len__(self) -> int:
         return len(self._known)
 
+    def knows(self, token: Token) -> bool:
+        """Say whether a token that was found before is still one of them."""
+        return token in self._known
+
     def find(self, secret: str | bytes) -> Token | None:
         """Give the token that is this secret.
 
