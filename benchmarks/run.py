@@ -19,6 +19,7 @@ import privacy
 import pseudonyms
 import report
 import speed
+import state
 import text
 from workloads import FULL, QUICK, Scale, Stream, grid
 
@@ -39,6 +40,7 @@ ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "stalls": extremes.stalls,
     "text": text.runs,
     "pseudonyms": pseudonyms.runs,
+    "state": state.runs,
     "estimator": privacy.estimator,
     "audit": privacy.audit,
 }
