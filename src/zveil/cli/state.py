@@ -179,7 +179,13 @@ def _shown(told: Mapping[str, Any]) -> str:
 
 
 def _place(name: str | None, done: int | None, otherwise: str) -> str:
-    return otherwise if name is None else f"{name}, done up to {done:,}"
+    return otherwise if name is None else f"{_near(name)}, done up to {done:,}"
+
+
+def _near(name: str) -> str:
+    """Give a path as it is seen from here, if it is below."""
+    near = os.path.relpath(name)
+    return name if near.startswith(os.pardir) else near
 
 
 def _moment(seconds: float) -> str:

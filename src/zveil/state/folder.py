@@ -65,7 +65,8 @@ class Lock:
                 )
             time.sleep(_STEP_S)
         os.ftruncate(self.descriptor, 0)
-        os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        os.write(self.descriptor, f"{os.getpid()}\n".encode())
 
     def _holder(self) -> str:
         with contextlib.suppress(OSError, ValueError):

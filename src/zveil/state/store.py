@@ -44,6 +44,8 @@ class Saved:
     """What becomes of it under a policy that has changed since; all is kept where none has."""
     meaning: Mapping[str, Any]
     """What the policy meant under which it was saved."""
+    policy: Policy
+    """What holds from now on."""
 
     def gates_into(self, gates: Sequence[Gate]) -> None:
         """Let gates, one for each attribute of the policy, become those that were saved.
@@ -51,6 +53,7 @@ class Saved:
         What may change while a state is kept is as these gates were told: z, lateness, the future,
         memory, noise.
         """
+        most = self.policy.attributes_part
         found = [part for part in self.parts if isinstance(part, NativeGate)]
         if len(found) != len(gates):
             raise StateError(f"the state is of {len(found)} attributes, not of {len(gates)}")
@@ -65,6 +68,8 @@ class Saved:
                 noise=told["noise"],
                 noise_period_ns=told["noise_period_ns"],
             )
+            if most is not None:
+                gate._limit_attributes(most)
 
     @property
     def ids(self) -> EventIds | None:
@@ -167,6 +172,7 @@ class Store:
             at=envelope["saved"],
             changes=judged if envelope["policy"]["fingerprint"] != self.policy.fingerprint else [],
             meaning=meaning,
+            policy=self.policy,
         )
 
     def _judge(self, envelope: Mapping[str, Any]) -> list[Change]:
