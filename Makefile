@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUST := $(shell find rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
-.PHONY: help demo test check check-k picture bench bench-quick wheel clean
+.PHONY: help demo test check check-k picture bench bench-quick soak wheel clean
 help:
 	@echo "make demo    install into .venv and show what zveil does"
 	@echo "make test    install into .venv and run every test"
@@ -11,6 +11,7 @@ help:
 	@echo "make check-k hold the audit's k against an independent program"
 	@echo "make bench   measure side by side with the peers (about half an hour)"
 	@echo "make picture make the picture of the console in the documents anew"
+	@echo "make soak    hours of stream with kills in between: SOAK=2h, or as long as you like"
 	@echo "make wheel   build the wheel and test it in a clean environment"
 
 .venv/ready: pyproject.toml Cargo.toml Cargo.lock $(RUST)
@@ -48,6 +49,10 @@ picture: .venv/ready
 bench bench-quick: .venv/ready
 	@$(BIN)/python -m pip install --quiet --requirement benchmarks/requirements.txt ./benchmarks/peers
 	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick)
+
+SOAK ?= 2h
+soak: .venv/ready
+	@$(BIN)/python benchmarks/soak.py --for $(SOAK)
 
 wheel: .venv/ready
 	rm -rf dist .venv-wheel

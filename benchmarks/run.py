@@ -20,6 +20,7 @@ import pseudonyms
 import report
 import serve
 import speed
+import state
 import text
 from workloads import FULL, QUICK, Scale, Stream, grid
 
@@ -41,6 +42,7 @@ ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "text": text.runs,
     "serve": serve.runs,
     "pseudonyms": pseudonyms.runs,
+    "state": state.runs,
     "estimator": privacy.estimator,
     "audit": privacy.audit,
 }

@@ -45,6 +45,11 @@ class Scale:
     audit_events: int = 5_000_000
     estimator_attributes: int = 27_482
     estimator_sweep: int = 200
+    # Long enough for several saves at the default interval.
+    state_events: int = 60_000_000
+    state_rounds: int = 3
+    state_live: int = 1_000_000
+    state_kept: int = 5_000_000
     judged: bool = True
 
 
@@ -71,6 +76,10 @@ QUICK = Scale(
     audit_events=50_000,
     estimator_attributes=2_000,
     estimator_sweep=10,
+    state_events=50_000,
+    state_rounds=1,
+    state_live=5_000,
+    state_kept=20_000,
     judged=False,
 )
 
@@ -137,16 +146,17 @@ def grid(scale: Scale) -> Iterator[Stream]:
             yield Stream(attribute_count, user_count, scale.per_window, times, column, attributes)
 
 
-def for_text(scale: Scale) -> Stream:
-    """Make the stream that goes through files and pipes."""
+def for_text(scale: Scale, events: int | None = None) -> Stream:
+    """Make the stream that goes through files and pipes, of another length where one is given."""
     attribute_count = scale.attribute_counts[1]
+    length = scale.text_events if events is None else events
     return Stream(
         attribute_count,
         scale.text_users,
         scale.per_window,
-        in_order(scale.text_events, scale.per_window),
-        uniform_users(scale.text_users, scale.text_events),
-        zipf_attributes(attribute_count, scale.text_events),
+        in_order(length, scale.per_window),
+        uniform_users(scale.text_users, length),
+        zipf_attributes(attribute_count, length),
     )
 
 
