@@ -236,8 +236,8 @@ def save_state(
     note: bytes,
     parts: Sequence[Gate | EventIds],
     *,
-    sync: Sequence[int] = (),
-    keep: Sequence[int] = (),
+    sync: Sequence[int] = ...,
+    keep: Sequence[int] = ...,
     wait: bool = False,
 ) -> Saving:
     """Save parts and a note as they are at this moment, in one file that is replaced as a whole.
