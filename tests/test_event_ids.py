@@ -40,8 +40,8 @@ def test_an_event_without_an_id_is_taken() -> None:
 def test_one_id_in_several_types() -> None:
     known = ids()
     assert asked(known, [0], pa.array([7])) == [1]
-    words = pa.array(["7"]).dictionary_encode()
-    for same in (pa.array(["7"]), pa.array([7.0]), pa.array([b"7"]), words):
+    texts = pa.array(["7"])
+    for same in (texts, pa.array([7.0]), pa.array([b"7"]), texts.dictionary_encode()):
         assert asked(known, [0], same) == [0]
 
 

@@ -109,9 +109,7 @@ def test_every_key_of_the_summary_is_explained() -> None:
     table = text.partition("| key | meaning |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     named = [name for cell, _ in cells for name in re.findall(r"`(\w+)`", cell)]
-    assert sorted(named) == sorted(
-        Summary(policy="0", repeated=0, state=Keeping()).as_dict()
-    )
+    assert sorted(named) == sorted(Summary(policy="0", repeated=0, state=Keeping()).as_dict())
     meanings = {cell.strip(" `"): meaning for cell, meaning in cells}
     for key, part in (("outcomes", Outcome), ("rungs", Rung), ("state", Keeping)):
         fields = [field.name for field in dataclasses.fields(part)]

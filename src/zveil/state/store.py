@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from zveil import __version__
@@ -320,12 +321,16 @@ class Store:
             "format": FORMAT,
             "zveil": __version__,
             "saved": self._saving_at,
-            "policy": {
-                "fingerprint": self.policy.fingerprint,
-                "meaning": self.policy.meaning(),
-                "words": [[each.about, list(each.sentences)] for each in explain(self.policy)],
-            },
+            "policy": self._told_policy,
             "note": note,
+        }
+
+    @cached_property
+    def _told_policy(self) -> dict[str, Any]:
+        return {
+            "fingerprint": self.policy.fingerprint,
+            "meaning": self.policy.meaning(),
+            "words": [[each.about, list(each.sentences)] for each in explain(self.policy)],
         }
 
     @contextlib.contextmanager
