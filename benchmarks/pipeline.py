@@ -22,6 +22,7 @@ Command = Sequence[str | Path]
 # What getrusage counts memory in.
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 _BLOCK = 1 << 20
+_UNKEPT = "PYTHONDONTWRITEBYTECODE"
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,20 @@ def flow(*commands: Command, watched: int = 0, digest: bool = False) -> Passage:
         "digest": digest,
     }
     done = subprocess.run(
-        [sys.executable, "-I", __file__], input=json.dumps(asked), stdout=subprocess.PIPE, text=True
+        [sys.executable, "-I", __file__],
+        input=json.dumps(asked),
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_installed(),
     )
     if done.returncode:
         raise RuntimeError(f"a pipeline failed: {_spoken(commands)}")
     return Passage(**json.loads(done.stdout))
+
+
+def _installed() -> dict[str, str]:
+    """Let Python keep what it compiled in the first run, as installing a program does."""
+    return {name: value for name, value in os.environ.items() if name != _UNKEPT}
 
 
 def waits(command: Command, lines: Sequence[bytes], *, unanswered: int) -> list[float]:

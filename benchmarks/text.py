@@ -65,16 +65,18 @@ class Programs:
         self.ndjson, self.csv = folder / "events.ndjson", folder / "events.csv"
         self.parquet, self.prefix = folder / "events.parquet", folder / "prefix.ndjson"
         self.empty, self.key = folder / "empty.ndjson", folder / "key"
+        self.no_rows = folder / "empty.parquet"
         self.policy = folder / "zveil.toml"
         self._folder = folder
         self._z = scale.z
         prefix = stream.prefix(scale.reference_prefix)
-        self._events = {self.empty: 1, self.prefix: len(prefix)}
+        self._events = {self.empty: 1, self.no_rows: 1, self.prefix: len(prefix)}
         self._all = len(stream)
         files.write_ndjson(stream, self.ndjson)
         files.write_ndjson(prefix, self.prefix)
         files.write_csv(stream, self.csv)
         files.write_parquet(stream, self.parquet)
+        files.write_parquet(stream.prefix(0), self.no_rows)
         self.levels = folder / "levels.toml"
         files.write_categories(stream, folder / "categories.csv")
         self.levels.write_text(_LEVELS.format(z=scale.z), encoding="utf-8")
@@ -95,12 +97,12 @@ class Programs:
         command = [ZVEIL, "run", "--policy", self.policy, "--json", file]
         return self._outcome(pipeline.flow(command), file)
 
-    def parquet_to_parquet(self) -> peers.Outcome:
-        """Time ``zveil run FILE -o ANOTHER``, both Parquet."""
-        output = self._folder / "released.parquet"
-        passage = pipeline.flow(zveil(self._z, self.parquet, "-o", output))
+    def file_to_file(self, file: Path) -> peers.Outcome:
+        """Time ``zveil run FILE -o ANOTHER``, both of one format."""
+        output = self._folder / f"released{file.suffix}"
+        passage = pipeline.flow(zveil(self._z, file, "-o", output))
         output.unlink()
-        return self._outcome(passage, self.parquet)
+        return self._outcome(passage, file)
 
     def digest(self, *more: str) -> str:
         """Run from the file under the key; gives what came out in short."""
@@ -164,6 +166,7 @@ def runs(scale: Scale) -> list[Result]:
         *_idle(scale),
         _memory(best, "NDJSON", "memory, NDJSON pipe", case),
         _memory(best, "Parquet", "memory, Parquet file", case),
+        _memory_of_rows(best, case),
         _start_up(best),
         Figures(PIPED, case, {"in a second": size / best["NDJSON"].seconds}, "B"),
         Figures(PIPED, case, {"released": best["NDJSON"].percent}, "%"),
@@ -177,7 +180,9 @@ def _measured(programs: Programs, scale: Scale, *, with_python: bool) -> Best:
         "cat": partial(through, ["cat"], programs.ndjson),
         "NDJSON": partial(through, run, programs.ndjson),
         "CSV": partial(through, csv, programs.csv),
-        "Parquet": programs.parquet_to_parquet,
+        "Parquet": partial(programs.file_to_file, programs.parquet),
+        "Parquet, empty": partial(programs.file_to_file, programs.no_rows),
+        "NDJSON, file to file": partial(programs.file_to_file, programs.ndjson),
         "file": programs.from_file,
         "policy": partial(programs.by_policy, programs.ndjson),
         "levels": partial(through, in_levels(programs.levels), programs.ndjson),
@@ -196,7 +201,14 @@ def _measured(programs: Programs, scale: Scale, *, with_python: bool) -> Best:
 
 
 def _require_agreement(programs: Programs, best: Best, scale: Scale, *, with_python: bool) -> None:
-    for name in best.keys() & {"CSV", "Parquet", "file", "policy", "NDJSON, two threads"}:
+    for name in best.keys() & {
+        "CSV",
+        "Parquet",
+        "NDJSON, file to file",
+        "file",
+        "policy",
+        "NDJSON, two threads",
+    }:
         if best[name].facts["released"] != best["NDJSON"].facts["released"]:
             raise peers.DisagreementError(f"NDJSON and {name} release different numbers of events")
     if programs.digest() != programs.digest("--threads", "2"):
@@ -232,11 +244,12 @@ def _beside_python(best: Best, case: str) -> list[Result]:
 
 
 def _beside_each_other(best: Best, case: str) -> list[Result]:
-    piped, file = best["NDJSON"].ns, best["file"].ns
+    piped, file, both = (best[run].ns for run in ("NDJSON", "file", "NDJSON, file to file"))
     csv, parquet = best["CSV"].ns, best["Parquet"].ns
     return [
         Ratio("CSV through pipes", case, PIPED, csv, piped, FORMATS),
-        Ratio("Parquet file to file", case, PIPED, parquet, piped, FORMATS),
+        Ratio("Parquet file to file", case, "NDJSON file to file", parquet, both, FORMATS),
+        Ratio("Parquet file to file", case, PIPED, parquet, piped, at_most(None)),
         Ratio("Parquet file to file", case, "NDJSON from a file", parquet, file, at_most(None)),
         Ratio("a policy file", case, "options", best["policy"].ns, file, FILE_TO_OPTIONS),
     ]
@@ -300,6 +313,14 @@ def _memory(best: Best, run: str, what: str, case: str) -> Ratio:
     more = facts["peak_bytes"] - facts["state_bytes"] - best["NDJSON, empty"].facts["peak_bytes"]
     allowed = f"{MEMORY_BYTES / 1e6:g} MB"
     return Ratio(what, case, allowed, more, MEMORY_BYTES, WITHIN, "B")
+
+
+def _memory_of_rows(best: Best, case: str) -> Figures:
+    """Weigh what Parquet takes beside a run over a file without rows, libraries and all."""
+    facts, empty = best["Parquet"].facts, best["Parquet, empty"].facts
+    more = facts["peak_bytes"] - facts["state_bytes"] - empty["peak_bytes"]
+    shown = {"beside a file without rows": more, "that one": empty["peak_bytes"]}
+    return Figures("memory, Parquet file", case, shown, "B")
 
 
 def _start_up(best: Best) -> Figures:

@@ -533,6 +533,10 @@ class TextWay:
         """Stated, or found out by now."""
 
     @property
+    def is_clean(self) -> bool:
+        """Whether no line was bad so far: then there is nothing to tell or to check."""
+
+    @property
     def stopped(self) -> bool:
         """Whether a bad line has ended it."""
 

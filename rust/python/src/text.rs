@@ -218,8 +218,7 @@ impl TextWay {
 
     #[getter]
     fn is_clean(&self) -> PyResult<bool> {
-        let way = self.lock()?;
-        Ok(way.tally.records > 0 && way.tally.bad.iter().all(|count| *count == 0))
+        Ok(self.lock()?.tally.bad.iter().all(|count| *count == 0))
     }
 
     #[getter]

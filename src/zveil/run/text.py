@@ -118,10 +118,13 @@ class TextStream:
                 for piece in self._pieces(data):
                     self._write(piece)
             self.is_settled = True
-            self._tell(source.input)
+            is_clean = way.is_clean
+            if not is_clean:
+                self._tell(source.input)
             if failure is not None:
                 raise failure
-            self._check(source.input)
+            if not is_clean:
+                self._check(source.input)
             pauses.between()
             if not data:
                 return

@@ -5,9 +5,12 @@ use super::read::{Extent, Reader, Trouble, Until};
 use super::render::{Renderer, Written};
 use super::rows::{Rows, value};
 use super::time::TimeFormat;
+use super::way::{Beside, Way};
 use crate::batch::VEILED;
+use crate::gate::Gate;
 use crate::pseudonym::{Keyring, Named, PseudonymFormat};
 use crate::secret::Secret;
+use crate::settings::Settings;
 use proptest::prelude::*;
 
 const CSV: TextFormat = TextFormat::Csv(b',');
@@ -148,6 +151,52 @@ fn text() -> impl Strategy<Value = (TextFormat, String)> {
         text.truncate(end);
         (format, text)
     })
+}
+
+#[test]
+fn nothing_behind_the_line_that_stops_it_counts() {
+    let good = b"{\"ts\":1700000000,\"uid\":\"u\",\"host\":\"h\"}\n";
+    let mut plan = plan(TextFormat::Ndjson);
+    plan.stop_at_problem = true;
+    let mut way = Way::new(plan, 1);
+    let mut gate = Gate::new(Settings::new(1, 1), Secret::new([9; 32])).unwrap();
+    // The line that stops it is begun in one piece and ends in another, with much behind it.
+    let behind = good.repeat(100);
+    let mut fed = 0;
+    for piece in [&good[..], &good[..], b"{\"ts\":", &[b"?\n", &behind[..]].concat()] {
+        fed += piece.len() as u64;
+        way.feed(&mut [&mut gate], Beside::default(), piece, false).unwrap();
+    }
+    assert!(way.stopped);
+    assert_eq!((way.tally.records, way.tally.lines), (2, 3));
+    assert_eq!(way.tally.bad.iter().sum::<u64>(), 1);
+    assert_eq!(way.consumed(), fed - behind.len() as u64);
+}
+
+#[test]
+fn any_cut_of_the_bytes_gives_the_same() {
+    let line = |number: usize| {
+        let host = ["example.org", "a \\\"b", "", "x"][number % 4];
+        format!("{{\"ts\":{},\"uid\":\"u{number}\",\"host\":\"{host}\"}}\n", 1_700_000_000 + number)
+    };
+    let text: String = (0..200).map(line).collect();
+    let run = |size: usize| {
+        let mut way = Way::new(plan(TextFormat::Ndjson), 1);
+        let mut gate = Gate::new(Settings::new(2, i64::MAX), Secret::new([9; 32])).unwrap();
+        let mut out = Vec::new();
+        for piece in text.as_bytes().chunks(size).chain([&[][..]]) {
+            let last = piece.is_empty();
+            let written = way.feed(&mut [&mut gate], Beside::default(), piece, last).unwrap();
+            written.iter().for_each(|part| out.extend_from_slice(&part.text));
+            way.reuse(written);
+        }
+        assert_eq!(way.consumed(), text.len() as u64);
+        out
+    };
+    let whole = run(text.len());
+    for size in [1, 7, 64, 65, 100, 1000] {
+        assert_eq!(run(size), whole, "{size}");
+    }
 }
 
 proptest! {

@@ -267,7 +267,7 @@ impl Way {
         }
         // A line of CSV is measured without its line break, of which the first half may be here.
         let is_csv = matches!(self.plan.input, TextFormat::Csv(_));
-        if self.carry.len() > self.plan.max_line + usize::from(is_csv) {
+        if !self.stopped && self.carry.len() > self.plan.max_line + usize::from(is_csv) {
             if !self.past_header {
                 return Err(WayError::Header(Problem::TooLong));
             }
