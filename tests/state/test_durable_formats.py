@@ -114,16 +114,16 @@ def test_a_killed_run_goes_on(source: str, output: str, tmp_path: Path) -> None:
     wanted = content(place.path)
     assert len(wanted) > 100
     saved = 0
-    for left in some(lefts, 6):
+    for left in some(lefts, 4):
         place.put(left)
         saved += (place.state / "state").exists()
         summary = place.run([given], interval=60.0)
         assert content(place.path) == wanted
         assert summary.records == len(ROWS)
-        # Not even where nothing has come since.
-        place.run([given], interval=60.0)
-        assert content(place.path) == wanted
-    assert saved >= 4
+    # Once more, where nothing has come since.
+    place.run([given], interval=60.0)
+    assert content(place.path) == wanted
+    assert saved >= 3
 
 
 @pytest.mark.parametrize("source", ["in.ndjson", "in.parquet"])
@@ -138,7 +138,7 @@ def test_with_all_that_a_policy_may_say(
     place = Place(tmp_path / "place", policy(**options))
     lefts = place.lefts([given])
     wanted = content(place.path)
-    for left in some(lefts, 4):
+    for left in some(lefts, 3):
         place.put(left)
         summary = place.run([given], interval=60.0)
         assert content(place.path) == wanted

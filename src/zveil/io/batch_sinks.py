@@ -2,9 +2,8 @@
 
 import base64
 import contextlib
-import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,8 +23,6 @@ _SMALL = 256
 _WORTH_A_GROUP = 1 << 20
 _INDEXED = {".arrow", ".feather", ".ipc"}
 _MAGIC = b"ARROW1\0\0"
-# The columns are told within so many bytes, or are not compared behind that.
-_MOST_BEGIN = 1 << 18
 
 
 class BatchSink:
@@ -121,8 +118,6 @@ class BatchSink:
                 return
             if not self._sink.is_file and not self._sink.is_begun:
                 mark = None  # a pipe has a new reader, who wants to know the columns
-            if mark is not None:
-                self._know(int(mark["plain"]))
             new = pa.ipc.new_file if is_indexed else pa.ipc.new_stream
             self._writer = new(self._file, self.schema)
             if mark is not None:
@@ -226,33 +221,29 @@ class BatchSink:
         if table.num_rows:
             self._writer.write_table(table, row_group_size=_GROUP_ROWS)
 
-    def _know(self, plain: int) -> None:
-        """Compare what is written with what the file holds, up to a place in it."""
-        if self._sink.path is None or not self._sink.is_file:
-            self._target.known = lambda _: None
-            return
-        wrap = self._sink.compression
-        with ByteSource(_as_input(self._sink.path, wrap)) as source:
-            begin = io.BytesIO(source.read(min(plain, _MOST_BEGIN)))
-        self._target.known = begin.read
-
     def _go_on(self, mark: Mapping[str, Any], *, is_indexed: bool) -> None:
-        """Bring a new writer to where the one before was: it has written nothing so far."""
+        """Bring a new writer to where the one before was, without a byte written."""
+        self._target.is_mute = True
         self._batches = int(mark["batches"])
-        # The columns are the same; of batches only the length is, because what fills them up to
-        # eight bytes may be anything.
-        self._target.known = lambda _: None
-        if is_indexed and self._sink.path is not None:
+        wrap, path = self._sink.compression, self._sink.path
+        if self._batches and path is not None and self._sink.is_file:
+            with ByteSource(_as_input(path, wrap)) as source:
+                source.skip(len(_MAGIC) if is_indexed else 0)
+                columns = self.schema.serialize().to_pybytes()
+                if Whole(source, head=b"").read(len(columns)) != columns:
+                    raise _other(self.name)
+        if is_indexed and path is not None:
             # Its index is of all batches: they are written again, to nowhere.
-            wrap = self._sink.compression
-            with ByteSource(_as_input(self._sink.path, wrap)) as source:
-                source.skip(len(_MAGIC))
+            with ByteSource(_as_input(path, wrap)) as source:
                 reader = pa.ipc.open_stream(pa.PythonFile(Whole(source), mode="r"))
                 for _ in range(self._batches):
                     self._writer.write_batch(reader.read_next_batch())
-            if self._target.written != mark["plain"]:
+            if self._batches and self._target.written != mark["plain"]:
                 raise _other(self.name)
-        self._target.known = None
+        elif self._batches:
+            # With the first batch go the columns.
+            self._writer.write_batch(pa.RecordBatch.from_pylist([], schema=self.schema))
+        self._target.is_mute = False
         self._target.written = int(mark["plain"])
 
     @contextlib.contextmanager
@@ -288,17 +279,14 @@ class _Target:
         self.failure: SinkClosed | SinkError | None = None
         self.written = 0
         """Bytes so far, before they are packed."""
-        self.known: Callable[[int], bytes | None] | None = None
-        """While this is set, what comes was written before, and is only compared with that."""
+        self.is_mute = False
+        """What comes was written before, and is only counted."""
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
         self.written += view.nbytes
-        if self.known is not None:
-            found = self.known(view.nbytes)
-            if found is not None and found != view[: len(found)]:
-                self.failure = _other(self._sink.name)
-                raise self.failure
+        if self.is_mute:
+            pass
         elif not self.is_over:
             try:
                 self._sink.write(view)

@@ -285,10 +285,11 @@ class Whole:
 
     closed = False
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, head: bytes | None = None) -> None:
         self._source = source
         self._head = b""
-        head = self.read(len(_MAGIC))
+        if head is None:
+            head = self.read(len(_MAGIC))
         self._head = b"" if head == _MAGIC else head
 
     def read(self, count: int) -> bytes:
