@@ -130,10 +130,10 @@ mod tests {
         let mut gate = gate(1, 1);
         gate.limit_attributes(2);
         let shown: Vec<bool> = (0_i64..5)
-            .map(|number| gate.observe(1, Some(Value::Text(b"a")), Some(Value::Int(number))))
+            .map(|number| gate.observe(1, Some(Value::Text(b"a")), Some(Value::Integer(number))))
             .collect();
         assert_eq!(shown, [true, true, false, false, false]);
-        assert!(gate.observe(1, Some(Value::Text(b"a")), Some(Value::Int(0))));
+        assert!(gate.observe(1, Some(Value::Text(b"a")), Some(Value::Integer(0))));
         assert_eq!((gate.brief().attributes, gate.stats().refused), (2, 3));
     }
 }
