@@ -16,7 +16,8 @@
  *                   short: half of the write is done, and the program is told so
  *   FAULTS_LASTING  not empty: every step from there on
  *   FAULTS_TICK     kill the program, and not what it forked, at the so many-th tick: a step, a read
- *                   or an allocation after the first step
+ *                   or an allocation
+ *   FAULTS_FROM     the step from which ticks are counted; the first by default
  *   FAULTS_SHADOW   a folder for what is synced: INODE is a file's content, names-INODE a folder's
  *                   names, and kept-INODE another name of the file, so that its number stays its own
  *   FAULTS_DEAF     "files", "folders" or both: pretend to sync them
@@ -59,7 +60,7 @@ enum action { PROCEED, TEAR, SHORTEN, FAIL };
 static struct board *board;
 static const char *folder, *reads, *shadow, *deaf;
 static char what[16];
-static uint64_t at, tick_at;
+static uint64_t at, tick_at, tick_from;
 static int lasting, journal = -1;
 static __thread int inside;
 
@@ -114,6 +115,7 @@ __attribute__((constructor)) static void begin(void) {
     snprintf(what, sizeof what, "%s", given("FAULTS_DO") ? given("FAULTS_DO") : "kill");
     at = number("FAULTS_AT");
     tick_at = number("FAULTS_TICK");
+    tick_from = number("FAULTS_FROM") ? number("FAULTS_FROM") : 1;
     lasting = given("FAULTS_LASTING") != NULL;
     board = mapped;
     board->program = getpid();
@@ -169,7 +171,7 @@ static void end_group(void) {
 }
 
 static void tick(void) {
-    if (!board || !tick_at || !board->steps) return;
+    if (!board || !tick_at || board->steps < tick_from) return;
     if (atomic_fetch_add(&board->ticks, 1) + 1 == tick_at) {
         board->fired = 1;
         kill(board->program, SIGKILL);

@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 from faults import NEVER, Ended, needs_faults, plain, run
-from scenes import SCENES, Scene, stated
+from scenes import SCENES, Scene, arrow_records, parquet_records, stated
 from stage import KILLS, WORKERS, each, is_save
 
 pytestmark = needs_faults
 
 SEED = os.environ.get("ZVEIL_SEED", "1")
-# Lives in a row that may fail to bring a run to its end before it is let live.
-MOST_LIVES = 60
+# More than any run needs.
+MOST_LIVES = 200
 
 
 class Lives:
@@ -30,8 +30,16 @@ class Lives:
         self.arguments = scene.arguments(self.folder, place, self.inputs)
         self.arguments += ["-q", *stated(self.folder)]
 
-    def live(self, tick: int) -> Ended:
-        return run(self.folder, self.scratch, self.arguments, reads=self.source, tick=tick)
+    def live(self, start: int, tick: int) -> Ended:
+        """Live for some steps, and then for some ticks."""
+        return run(
+            self.folder,
+            self.scratch,
+            self.arguments,
+            reads=self.source,
+            tick=tick,
+            **{"from": start},
+        )
 
 
 def undisturbed(scene: Scene, place: Path) -> object:
@@ -53,29 +61,38 @@ def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
     assert wanted
     (tmp_path / "whole").mkdir()
     whole = Lives(scene, tmp_path / "whole")
-    ended = whole.live(NEVER)
+    ended = whole.live(1, NEVER)
     assert ended.code == 0, ended.said
     assert scene.content(whole.folder) == wanted, "a state changes what is written"
-    saves = sum(is_save(step.kind, step.path) for step in ended.steps)
-    assert saves >= 3, "too few saves to be killed between"
+    saves = [n for n, step in enumerate(ended.steps, 1) if is_save(step.kind, step.path)]
+    assert len(saves) >= 3, "too few saves to be killed between"
 
-    # Far enough for a save or two at a time, so that there are many lives to a run.
-    reach = ended.ticks * 3 // saves
-    count = max(3, KILLS // len(SCENES) + 1)
+    # As far as to the fourth save: so there are many lives to a run, and it comes to its end.
+    reach = saves[min(3, len(saves) - 1)]
     kills = [0] * WORKERS
 
     def kill(worker: int) -> None:
         random, tries = Random(f"{SEED} {scene.name} {worker}"), 0
-        while sum(kills) < count:
+        while sum(kills) < _count(scene):
             tries += 1
             place = tmp_path / f"try{worker}-{tries}"
             place.mkdir()
-            lives, moments = Lives(scene, place), [random.randrange(1, reach)]
-            while (life := lives.live(moments[-1])).is_killed:
+            lives, moments = Lives(scene, place), [_moment(random, reach)]
+            while (life := lives.live(*moments[-1])).is_killed:
                 kills[worker] += 1
-                most = reach if len(moments) < MOST_LIVES else NEVER
-                moments.append(random.randrange(1, most))
+                assert len(moments) < MOST_LIVES, "it does not get any further"
+                moments.append(_moment(random, reach))
             assert life.code == 0, (moments, life.said)
-            assert scene.content(lives.folder) == wanted, f"killed at ticks {moments}"
+            assert scene.content(lives.folder) == wanted, f"killed at {moments}"
 
     each(kill, range(WORKERS))
+
+
+def _moment(random: Random, reach: int) -> tuple[int, int]:
+    return random.randrange(1, reach), int(10 ** random.uniform(0, 3))
+
+
+def _count(scene: Scene) -> int:
+    """Fewer for those that take long to start."""
+    share = KILLS // len(SCENES)
+    return max(3, share // 3 if scene.read in (parquet_records, arrow_records) else share * 6 // 5)
