@@ -98,6 +98,9 @@ class Keeping:
     """Bytes of the inputs that were read before."""
     saves: int = 0
     failed_saves: int = 0
+    longest_pause_ms: float | None = None
+    """For how long a save has held up the stream at the most, those at its end left out; None if
+    there was none."""
     age_seconds: float | None = None
     """How old the newest state on the disk is; None if there is none."""
     gap_seconds: float | None = None

@@ -141,6 +141,11 @@ class Scene:
     chain: bool = False
     """Pseudonyms rotate under a chain of keys: that of a file, or the state's own."""
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether it takes long to start: columns need a large library."""
+        return "parquet" in self.name or "arrow" in self.name
+
     def begin(self, folder: Path) -> None:
         """Make the folder ready; with a chain's first key, so that runs make the same names."""
         (folder / STATE).parent.mkdir()
@@ -222,7 +227,7 @@ SCENES = [
           files=6),
 ]  # fmt: skip
 
-SMALL = Scene("small", "ndjson", ndjson, "out.ndjson", files=3, per_file=40, key=None)
+SMALL = Scene("small", "ndjson", ndjson, "out.ndjson", files=2, per_file=60, key=None)
 """From nothing at all: the state makes its own key."""
 
 

@@ -15,7 +15,7 @@ from power import Shadow, Tree, look, put
 from scenes import STATE, Scene, stated, unnamed
 
 WORKERS = 2
-KILLS = int(os.environ.get("ZVEIL_KILLS", "210"))
+KILLS = int(os.environ.get("ZVEIL_KILLS", "200"))
 """So many at random moments; more than a thousand mean everything at every step."""
 IS_LONG = KILLS > 1_000
 

@@ -7,12 +7,13 @@ from random import Random
 
 import pytest
 from faults import NEVER, Ended, needs_faults, plain, run
-from scenes import SCENES, Scene, arrow_records, parquet_records, stated
-from stage import KILLS, WORKERS, each, is_save
+from scenes import SCENES, Scene, stated
+from stage import IS_LONG, KILLS, WORKERS, each, is_save
 
 pytestmark = needs_faults
 
 SEED = os.environ.get("ZVEIL_SEED", "1")
+SHOWN = SCENES if IS_LONG else [scene for scene in SCENES if scene.name != "parquet with swaps"]
 # More than any run needs.
 MOST_LIVES = 200
 
@@ -52,7 +53,7 @@ def undisturbed(scene: Scene, place: Path) -> object:
     return scene.content(lives.folder)
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+@pytest.mark.parametrize("scene", SHOWN, ids=lambda scene: scene.name)
 def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
     scene: Scene, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def _moment(random: Random, reach: int) -> tuple[int, int]:
 
 
 def _count(scene: Scene) -> int:
-    """Fewer for those that take long to start."""
-    share = KILLS // len(SCENES)
-    return max(3, share // 3 if scene.read in (parquet_records, arrow_records) else share * 6 // 5)
+    """Fewer for those that are slow, and more for the others."""
+    if scene.is_slow:
+        return max(2, KILLS // 80)
+    return -(-KILLS // sum(not one.is_slow for one in SCENES))

@@ -83,6 +83,7 @@ class Keeper:
         self._whole: Mark | None = None
         self._is_unsaved = False
         self._is_final = False
+        self._longest_pause_ms: float | None = None
         self.left = list(inputs)
         """The inputs to read."""
         self.done: int | None = None
@@ -154,6 +155,7 @@ class Keeper:
         """Save everything as it is now: nothing may be decided that is not written."""
         if self._is_final:
             return
+        begun = time.monotonic()
         if source is not None and stream is not None:
             self._note_place(stream, source)
         outlet = self._outlet
@@ -186,6 +188,9 @@ class Keeper:
             parts.append(self.ids)
         then = partial(self._move_on, keys)
         self._store.save(note, parts, sync=outlet.to_sync(), wait=wait, then=then)
+        if not wait:
+            paused = (time.monotonic() - begun) * 1e3
+            self._longest_pause_ms = max(paused, self._longest_pause_ms or 0.0)
 
     def leave(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
         """Take note that an input is left before its end, while it is still open."""
@@ -227,6 +232,7 @@ class Keeper:
             bytes_before=self._before.bytes_before,
             saves=self._store.saves,
             failed_saves=self._store.failures,
+            longest_pause_ms=self._longest_pause_ms,
             age_seconds=self._store.age,
             gap_seconds=None if gap is None else gap.seconds,
             gap_event_seconds=None if gap is None else gap.event_seconds,

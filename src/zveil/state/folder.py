@@ -32,10 +32,14 @@ def open_folder(path: str | os.PathLike[str]) -> Path:
         If it cannot be made or used.
     """
     folder = Path(path)
+    made = [each for each in folder.absolute().parents if not each.exists()]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StateError(f"{folder}: {(error.strerror or '').lower()}") from None
+    # Its name too must outlast a power cut; a run that made it may have been killed before this.
+    for each in (folder.absolute(), *made):
+        sync_folder(each.parent)
     return folder
 
 
@@ -64,9 +68,11 @@ class Lock:
                     "its own"
                 )
             time.sleep(_STEP_S)
-        os.ftruncate(self.descriptor, 0)
-        os.lseek(self.descriptor, 0, os.SEEK_SET)
-        os.write(self.descriptor, f"{os.getpid()}\n".encode())
+        # Only so that others can name it: on a full disk they cannot.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self.descriptor, 0)
+            os.lseek(self.descriptor, 0, os.SEEK_SET)
+            os.write(self.descriptor, f"{os.getpid()}\n".encode())
 
     def _holder(self) -> str:
         with contextlib.suppress(OSError, ValueError):
