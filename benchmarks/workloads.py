@@ -45,10 +45,12 @@ class Scale:
     audit_events: int = 5_000_000
     estimator_attributes: int = 27_482
     estimator_sweep: int = 200
-    # Long enough for several saves at the default interval.
-    state_events: int = 60_000_000
+    # Long enough for several saves.
+    state_events: int = 30_000_000
     state_rounds: int = 3
     state_live: int = 1_000_000
+    # Often enough for several saves while all of them live.
+    state_often: str = "250ms"
     state_kept: int = 5_000_000
     judged: bool = True
 
@@ -79,6 +81,7 @@ QUICK = Scale(
     state_events=50_000,
     state_rounds=1,
     state_live=5_000,
+    state_often="1ms",
     state_kept=20_000,
     judged=False,
 )
