@@ -74,11 +74,10 @@ def _cost(scale: Scale) -> list[Result]:
     case = f"{stream.case} z={scale.z}, {short(len(stream))} events, saved {saves} x"
     used, plain = (median(taken[name]) for name in ("with", "without"))
     whole = _TIMES * plain
+    costly = whole + used - plain
     shown = {f"{name} a state": max(each) - min(each) for name, each in taken.items()}
     return [
-        Ratio(
-            "--state, NDJSON file to file", case, "no state", long + used - plain, long, COST, "s"
-        ),
+        Ratio("--state, NDJSON file to file", case, "no state", costly, whole, COST, "s"),
         Ratio("--state-every 2s", case, "no state", used, plain, at_most(None), "s"),
         Figures("--state, spread of the runs", case, shown, "s"),
     ]
