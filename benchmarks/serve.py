@@ -33,6 +33,8 @@ CONNECTED = "NDJSON over one connection"
 WEIGHED = "memory, a connection"
 SINGLE = "single events"
 _BLOCK = 1 << 20
+# The service without its pages, on any port, saying nothing but where it is.
+_ALONE = ("--port", "0", "--no-console", "-q", "--max-body", "1TiB")
 
 
 class Service:
@@ -42,7 +44,7 @@ class Service:
         fields = ("--time", "ts", "--user", "uid", "--attribute", "host")
         rule = ("-z", str(z), "--window", "1h", "--max-future", "any")
         self._process = subprocess.Popen(
-            [text.ZVEIL, "serve", *fields, *rule, "--port", "0", "-q", "--max-body", "1TiB"],
+            [text.ZVEIL, "serve", *fields, *rule, *_ALONE],
             stderr=subprocess.PIPE,
             text=True,
         )
