@@ -142,8 +142,16 @@ fn canonical(host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     if host.len() > 4 * LONGEST {
         return None;
     }
-    if host.is_ascii() {
-        out.extend(host.iter().map(|byte| LETTERS[usize::from(*byte)]));
+    let is_spelled = if host.is_ascii() {
+        // All in one go: this is what most names are.
+        let (mut is_spelled, mut before) = (true, b'.');
+        out.extend(host.iter().map(|byte| {
+            let letter = LETTERS[usize::from(*byte)];
+            is_spelled &= letter != 0 && (letter != b'.' || before != b'.');
+            before = letter;
+            letter
+        }));
+        is_spelled
     } else {
         let lower = std::str::from_utf8(host).ok()?.to_lowercase();
         // Dots of other scripts part labels too.
@@ -154,15 +162,14 @@ fn canonical(host: &[u8], out: &mut Vec<u8>) -> Option<()> {
             }
             encode(label, out)?;
         }
-    }
+        let name = &out[start..];
+        let is_doubled = name.first() == Some(&b'.') || name.windows(2).any(|pair| pair == b"..");
+        !is_doubled && name.iter().all(|byte| LETTERS[usize::from(*byte)] != 0)
+    };
+    // A dot may end it, but for one behind another.
     if out.len() > start && out.last() == Some(&b'.') {
         out.pop();
     }
-    let name = &out[start..];
-    let has_empty_label = name.first() == Some(&b'.')
-        || name.last() == Some(&b'.')
-        || name.windows(2).any(|pair| pair == b"..");
-    let is_spelled = name.iter().all(|byte| LETTERS[usize::from(*byte)] != 0);
-    let is_name = (1..=LONGEST).contains(&name.len()) && is_spelled;
-    (is_name && !has_empty_label).then_some(())
+    let is_long_enough = (1..=LONGEST).contains(&(out.len() - start));
+    (is_spelled && is_long_enough).then_some(())
 }

@@ -163,26 +163,6 @@ impl Renderer {
             || decisions.iter().any(|column| column[row] != VEILED)
     }
 
-    /// The rows that leave, of so many whose decisions begin at `first`.
-    fn leaving(&self, decisions: &[Vec<i8>], first: usize, rows: usize) -> Vec<u32> {
-        let mut leaving = vec![0; rows];
-        let mut count = 0_usize;
-        if let ([column], Empty::Drop) = (decisions, self.empty) {
-            // No branch on the answer: it could not be predicted.
-            for (row, decision) in column[first..first + rows].iter().enumerate() {
-                leaving[count] = row as u32;
-                count = count.wrapping_add(usize::from(*decision != VEILED));
-            }
-        } else {
-            for row in (0..rows).filter(|row| self.leaves(decisions, first + row)) {
-                leaving[count] = row as u32;
-                count += 1;
-            }
-        }
-        leaving.truncate(count);
-        leaving
-    }
-
     /// Writes the rows that leave. `decisions` are by attribute, and those of this part begin at
     /// `first`; the time format is that of the rows. Users leave under the keys that were found for
     /// them, or as they are.

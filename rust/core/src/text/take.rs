@@ -68,7 +68,7 @@ impl<const JSON: bool> Taking<'_, JSON> {
             rows.attributes[number].push(if passes { spot } else { Spot::filtered() });
         }
         if !self.of.ladders.is_empty() {
-            self.climb(cells, rows)?;
+            self.climb(rows.times.len(), cells, rows)?;
         }
         if let Some(place) = self.of.id {
             self.take_id(&cells[place], rows)?;
@@ -89,9 +89,14 @@ impl<const JSON: bool> Taking<'_, JSON> {
         Ok(())
     }
 
-    /// Adds the coarser labels of the attributes that have any.
-    fn climb(&self, cells: &[Cell], rows: &mut Rows) -> Result<(), (Problem, usize)> {
-        let row = rows.times.len();
+    /// Adds the coarser labels of the attributes of a row that have any. It fails at none but those of
+    /// positions, which alone need the cells.
+    pub(super) fn climb(
+        &self,
+        row: usize,
+        cells: &[Cell],
+        rows: &mut Rows,
+    ) -> Result<(), (Problem, usize)> {
         let mut column = 0;
         for (number, ladder) in self.of.ladders.iter().enumerate() {
             let Some((ladder, beside)) = ladder else { continue };

@@ -1,6 +1,6 @@
 //! Short ways beside long ones, on random lines: the same is read, and the same is written.
 
-use super::plan::{Output, Plan, TextFormat};
+use super::plan::{Hierarchy, Output, Plan, TextFormat};
 use super::read::{Extent, Reader, Trouble, Until};
 use super::render::{Renderer, Written};
 use super::rows::{Rows, value};
@@ -8,13 +8,22 @@ use super::time::TimeFormat;
 use super::way::{Beside, Way};
 use crate::batch::VEILED;
 use crate::gate::Gate;
+use crate::ladder::{Ladder, Segments, Step};
 use crate::pseudonym::{Keyring, Named, PseudonymFormat};
 use crate::secret::Secret;
 use crate::settings::Settings;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 const CSV: TextFormat = TextFormat::Csv(b',');
 const FIELDS: usize = 4;
+
+/// With an attribute that has two labels above it, or none.
+fn labelled_plan(format: TextFormat) -> Plan {
+    let segments = Step::Segments(Segments::new(".", 2).unwrap());
+    let ladder = Arc::new(Ladder::new(vec![segments]).unwrap());
+    Plan { hierarchies: vec![Some(Hierarchy { ladder, position: None })], ..plan(format) }
+}
 
 fn plan(format: TextFormat) -> Plan {
     let names = ["ts", "uid", "host", "a.b"].map(String::from).to_vec();
@@ -34,25 +43,27 @@ fn reader(plan: &Plan) -> Reader {
 
 /// All that reading gives. Only what is known to be UTF-8 is read the short way.
 fn read(
-    format: TextFormat,
+    plan: &Plan,
     text: &[u8],
     utf8: bool,
     most_rows: usize,
 ) -> (Vec<String>, u64, Vec<Trouble>) {
-    let mut reader = reader(&plan(format));
+    let mut reader = reader(plan);
     let mut rows = Rows::default();
     let mut part = Extent { start: 0, end: text.len(), last: true, utf8, most_rows };
     let mut all = Vec::new();
     loop {
-        rows.clear(1, 0);
+        rows.clear(1, plan.coarser());
         let (at, until) = reader.read(text, part, &mut rows);
         assert!(rows.len() <= most_rows);
         for row in 0..rows.len() {
             let user = value(rows.users[row], text, &rows.decoded);
             let host = value(rows.attributes[0][row], text, &rows.decoded);
             let (time, start) = (rows.times[row], rows.starts[row]);
+            let labels = rows.coarser.iter().map(|labels| value(labels[row], text, &rows.decoded));
+            let labels: Vec<_> = labels.collect();
             let cells = rows.cells_of(row, FIELDS);
-            all.push(format!("{time} {start} {user:?} {host:?} {cells:?}"));
+            all.push(format!("{time} {start} {user:?} {host:?} {labels:?} {cells:?}"));
         }
         part.start = at;
         if until != Until::Enough {
@@ -206,7 +217,10 @@ proptest! {
         most_rows in prop_oneof![Just(1_usize), Just(7), Just(usize::MAX)],
     ) {
         let text = text.as_bytes();
-        prop_assert_eq!(read(format, text, true, most_rows), read(format, text, false, most_rows));
+        for plan in [plan(format), labelled_plan(format)] {
+            let [short, long] = [true, false].map(|utf8| read(&plan, text, utf8, most_rows));
+            prop_assert_eq!(short, long);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{Extent, Reader, Scan};
 use crate::text::cell::{Cell, Kind};
 use crate::text::plan::{ATTRIBUTES, TIME, TextFormat, USER};
 use crate::text::rows::{Rows, Spot, SpotKind, number};
-use crate::text::take::{Taken, is_user};
+use crate::text::take::{Taken, Taking, is_user};
 use crate::text::time::TimeFormat;
 
 /// Lines at a time at most.
@@ -53,7 +53,8 @@ impl Reader {
     ) -> usize {
         let Some(format) = self.time_format else { return at };
         let Taken { ladders, filters, id, .. } = &self.taken;
-        if !ladders.is_empty() || !filters.is_empty() || id.is_some() {
+        let has_positions = ladders.iter().flatten().any(|(_, beside)| beside.is_some());
+        if has_positions || !filters.is_empty() || id.is_some() {
             return at;
         }
         let (first, text) = (rows.len(), &block[at..part.end]);
@@ -84,6 +85,11 @@ impl Reader {
         } else {
             self.read_times::<false>(block, format, width, rows);
             take_values::<false>(block, width, rows);
+        }
+        if !self.taken.ladders.is_empty() {
+            let taking = Taking::<true> { of: &self.taken, start: 0, block, time: None };
+            let climbed = (first..rows.len()).try_for_each(|row| taking.climb(row, &[], rows));
+            debug_assert_eq!(climbed, Ok(()));
         }
         let taken = rows.len() - first;
         rows.cells.truncate((first + taken) * width);

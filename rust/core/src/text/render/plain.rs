@@ -7,7 +7,7 @@ use crate::pseudonym::Pseudonym;
 use crate::text::cell::{Cell, Kind};
 use crate::text::csv::quote_csv;
 use crate::text::pen::{Piece, Sheet};
-use crate::text::plan::{ATTRIBUTES, Output, Plan, Template, TextFormat, USER};
+use crate::text::plan::{ATTRIBUTES, Empty, Output, Plan, Template, TextFormat, USER};
 use crate::text::rows::Rows;
 
 /// How plain records are written.
@@ -29,6 +29,28 @@ pub(super) struct Leaving<'a> {
     pub(super) decisions: (&'a [Vec<i8>], usize),
     /// A pseudonym for each that leaves, if users leave under any.
     pub(super) made: Option<&'a [Option<Pseudonym>]>,
+}
+
+impl Renderer {
+    /// The rows that leave, of so many whose decisions begin at `first`.
+    pub(super) fn leaving(&self, decisions: &[Vec<i8>], first: usize, rows: usize) -> Vec<u32> {
+        let mut leaving = vec![0; rows];
+        let mut count = 0_usize;
+        if let ([column], Empty::Drop) = (decisions, self.empty) {
+            // No branch on the answer: it could not be predicted.
+            for (row, decision) in column[first..first + rows].iter().enumerate() {
+                leaving[count] = row as u32;
+                count = count.wrapping_add(usize::from(*decision != VEILED));
+            }
+        } else {
+            for row in (0..rows).filter(|row| self.leaves(decisions, first + row)) {
+                leaving[count] = row as u32;
+                count += 1;
+            }
+        }
+        leaving.truncate(count);
+        leaving
+    }
 }
 
 impl Plain {
