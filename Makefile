@@ -1,15 +1,19 @@
 # Two commands do everything, set-up included: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+ENGINES := .venv-engines/bin
 RUST := $(shell find rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
-.PHONY: help demo test check check-k picture bench bench-quick soak wheel clean
+.PHONY: help demo test test-engines check check-k picture bench bench-quick bench-engines \
+	bench-engines-quick engine-jars soak wheel clean
 help:
 	@echo "make demo    install into .venv and show what zveil does"
 	@echo "make test    install into .venv and run every test"
+	@echo "make test-engines   put the engines to the test, on a real broker (needs Java 17 and Maven)"
 	@echo "make check   lints and types: ruff, mypy, stubs against the module, rustfmt, clippy"
 	@echo "make check-k hold the audit's k against an independent program"
 	@echo "make bench   measure side by side with the peers (about half an hour)"
+	@echo "make bench-engines  measure the engines the same way"
 	@echo "make picture make the picture of the console in the documents anew"
 	@echo "make soak    hours of stream with kills in between: SOAK=2h, or as long as you like"
 	@echo "make wheel   build the wheel and test it in a clean environment"
@@ -32,6 +36,20 @@ test: .venv/ready
 	cargo test --quiet
 	$(BIN)/python -m pytest
 
+# What is missing is said before anything is built.
+engine-jars:
+	@$(PYTHON) tests/engines/jars.py
+
+.venv-engines/ready: .venv/ready pyproject.toml
+	@test -x $(ENGINES)/python || { echo "making .venv-engines ..."; $(PYTHON) -m venv .venv-engines; }
+	@$(ENGINES)/python -m pip install --quiet --upgrade pip
+	@$(ENGINES)/python -m pip install --quiet --group test-engines
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-engines $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+test-engines: engine-jars .venv-engines/ready
+	$(ENGINES)/python -m pytest tests/engines
+
 check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -50,6 +68,9 @@ bench bench-quick: .venv/ready
 	@$(BIN)/python -m pip install --quiet --requirement benchmarks/requirements.txt ./benchmarks/peers
 	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick)
 
+bench-engines bench-engines-quick: engine-jars .venv-engines/ready
+	$(ENGINES)/python benchmarks/engines/run.py $(if $(filter bench-engines-quick,$@),--quick)
+
 SOAK ?= 2h
 soak: .venv/ready
 	@$(BIN)/python benchmarks/soak.py --for $(SOAK)
@@ -66,4 +87,4 @@ wheel: .venv/ready
 	rm -rf dist/tests
 
 clean:
-	rm -rf .venv .venv-wheel .venv-check-k dist target benchmarks/peers/target
+	rm -rf .venv .venv-engines .venv-wheel .venv-check-k dist target benchmarks/peers/target

@@ -1,0 +1,100 @@
+"""What a test does with topics: fill one, read one to its end, see how far a group has come."""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+PATIENCE_S = 60
+
+
+def produce(
+    bootstrap: str,
+    topic: str,
+    messages: Iterable[tuple[int, bytes | None, bytes | None]],
+    **settings: Any,
+) -> None:
+    """Send (partition, key, value), in this order within each partition, and wait for the last."""
+    failed: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    options = {"enable.idempotence": True, "linger.ms": 5, **_dotted(settings)}
+    producer = Producer({"bootstrap.servers": bootstrap, **options})
+    for partition, key, value in messages:
+        while True:
+            try:
+                producer.produce(topic, value, key, partition, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    assert producer.flush(PATIENCE_S) == 0, "the broker does not take the messages"
+    assert not failed, failed[0]
+
+
+def ends(bootstrap: str, topic: str, *, committed: bool = True) -> dict[int, int]:
+    """Give the offset behind the last message of each partition, as readers see it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    partitions = admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
+    found = admin.list_offsets(asked, isolation_level=level, request_timeout=PATIENCE_S)
+    return {part.partition: future.result().offset for part, future in found.items()}
+
+
+def read(bootstrap: str, topic: str, *, committed: bool = True) -> list[Message]:
+    """Read a topic from beginning to end, partition by partition; what was aborted is not there."""
+    level = "read_committed" if committed else "read_uncommitted"
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader",
+                         "enable.auto.commit": False, "enable.partition.eof": True,
+                         "isolation.level": level})  # fmt: skip
+    found: dict[int, list[Message]] = {number: [] for number in ends(bootstrap, topic)}
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in found])
+    open_ones, until = set(found), time.monotonic() + PATIENCE_S
+    try:
+        while open_ones:
+            assert time.monotonic() < until, "the topic does not end"
+            for message in consumer.consume(10_000, 0.2):
+                error, number = message.error(), message.partition()
+                assert number is not None
+                if error is None:
+                    found[number].append(message)
+                else:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    open_ones.discard(number)
+    finally:
+        consumer.close()
+    return [message for number in sorted(found) for message in found[number]]
+
+
+def values(messages: Sequence[Message]) -> list[bytes]:
+    """Give what the messages hold; a message without a value is a trace of something."""
+    held = [message.value() for message in messages]
+    assert None not in held
+    return [value for value in held if value is not None]
+
+
+def positions(bootstrap: str, group: str, topic: str) -> dict[int, int]:
+    """Give the offsets that a group has committed; partitions without one are not there."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    parts = asked[group].result(PATIENCE_S).topic_partitions
+    return {one.partition: one.offset for one in parts if one.topic == topic and one.offset >= 0}
+
+
+def _dotted(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("_", "."): value for name, value in settings.items()}
