@@ -7,12 +7,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from zveil.engines.kafka.caller import Caller, StuckError
 from zveil.engines.kafka.client import Clients, KafkaFailure, Report
 
 PATIENCE_S = 60.0
 """How long Kafka may take to answer before a worker gives up."""
 
 _TRY_S = 5.0
+# A call may take so much longer than it was told to before it is taken to be stuck.
+_STUCK_S = 3 * _TRY_S
+_FENCED = (
+    "fenced: another worker has this one's --instance, or its transaction took longer than "
+    "transaction.timeout.ms; what it did not commit is decided by others"
+)
 # A transaction that fails so often without any between that does not is not going to succeed.
 _MOST_ABORTS = 10
 
@@ -171,6 +178,8 @@ class ExactlyOnce(_Timed):
 
     def __init__(self, *made: Any) -> None:
         super().__init__(*made)
+        self._caller = Caller()
+        self._left: list[Any] = []
         self._is_open = False
         self._fruitless = 0
         self._try(lambda: self._producer.init_transactions(_TRY_S))
@@ -189,10 +198,8 @@ class ExactlyOnce(_Timed):
         producer = self._producer
         try:
             if offsets:
-                group = self._consumer.consumer_group_metadata()
-                self._try(
-                    lambda: producer.send_offsets_to_transaction(list(offsets), group, _TRY_S)
-                )
+                group, sent = self._consumer.consumer_group_metadata(), list(offsets)
+                self._try(lambda: producer.send_offsets_to_transaction(sent, group, _TRY_S))
             self._try(lambda: producer.commit_transaction(_TRY_S))
         except AbortedError:
             self.abandon()
@@ -223,7 +230,11 @@ class ExactlyOnce(_Timed):
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
-                call()
+                self._caller.call(call, _STUCK_S)
+            except StuckError:
+                # Its coordinator came back, and it has not noticed.
+                self._renew("Kafka does not answer this producer any more")
+                raise AbortedError from None
             except KafkaException as found:
                 error = found.args[0]
                 if error.fatal() and error.code() in (
@@ -231,7 +242,10 @@ class ExactlyOnce(_Timed):
                     KafkaError.INVALID_PRODUCER_EPOCH,
                     KafkaError.PRODUCER_FENCED,
                 ):
-                    self._renew()
+                    if self._clients.instance is not None:
+                        raise KafkaFailure(_FENCED) from None
+                    # Nobody else has a name that was drawn.
+                    self._renew("a transaction took longer than transaction.timeout.ms")
                     raise AbortedError from None
                 if error.txn_requires_abort():
                     raise AbortedError from None
@@ -251,19 +265,16 @@ class ExactlyOnce(_Timed):
             else:
                 return
 
-    def _renew(self) -> None:
-        """Go on with another producer: this one is not listened to any more.
-
-        Nobody else has a name that was drawn: the transaction took too long, and was closed.
-        """
-        if self._clients.instance is not None:
-            raise KafkaFailure(
-                "fenced: another worker has this one's --instance, or its transaction took longer "
-                "than transaction.timeout.ms; what it did not commit is decided by others"
-            )
-        self._report("a transaction took longer than transaction.timeout.ms, and was closed")
+    def _renew(self, why: str) -> None:
+        """Go on with another producer, which closes what this one has left open."""
+        self._report(f"{why}: its transaction is closed, and another producer takes its place")
+        # It may still be in a call: it goes when the program does.
+        self._left.append(self._producer)
+        if len(self._left) > _MOST_ABORTS:
+            raise KafkaFailure(f"{why}: tried {_MOST_ABORTS} times")
         self._is_open = False
         self.aborts += 1
+        self._caller = Caller()
         self._producer = self._clients.producer(self._report, on_delivery=self._sent)
         self._try(lambda: self._producer.init_transactions(_TRY_S))
 
