@@ -17,6 +17,7 @@ from kafka.workers import RULE, START, Group, Stream, same
 from topics import produce, read
 
 Make = Callable[..., str]
+BARE = tuple(word for word in RULE if word not in ("--keep", "n"))
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_bad_messages_are_counted_and_told_by_their_place_alone(
 
 
 def test_csv_in_csv_out(group: Callable[..., Group]) -> None:
-    made = group()
+    made = group(options=BARE)
     rows = [b'%d,x,u%d,"a,b"' % (START + number, number) for number in range(4)]
     sent(made, [*rows, b'1700000005,x,"u5', b"1,2\n3,4"])
     account = once(made, "--format", "csv", "--columns", "ts,other,uid,host", "--keep", "other")
@@ -143,7 +144,7 @@ def test_csv_in_csv_out(group: Callable[..., Group]) -> None:
 @pytest.fixture
 def unkeyed(group: Callable[..., Group]) -> Group:
     """A topic whose messages are wherever they happened to be written."""
-    made = group(2, options=tuple(word for word in RULE if word not in ("--keep", "n")))
+    made = group(2, options=BARE)
     hosts = [f"h{number % 5}.example" for number in range(400)]
     messages = [
         (number % 2, b"%d" % number, event(number // 10, f"u{number % 17}", host))

@@ -145,6 +145,8 @@ class Worker:
             while not self._is_asked and not (self._once and self._is_done()):
                 self._step()
             self._commit()
+            if self._keying is not None:
+                self._keying.warn()
         except BaseException:
             self._abandon()
             raise
@@ -175,6 +177,8 @@ class Worker:
         if now >= self._next_tick:
             self._next_tick = now + _TICK_S
             self.account.lags = self._held.lags()
+            if self._keying is not None:
+                self._keying.warn()
 
     def _take(self, messages: list[Any]) -> None:
         from confluent_kafka import Message
