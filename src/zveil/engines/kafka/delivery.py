@@ -14,6 +14,9 @@ PATIENCE_S = 60.0
 """How long Kafka may take to answer before a worker gives up."""
 
 _TRY_S = 5.0
+# For so long more is decided while records are on their way; how often it is asked whether they are.
+_LATE_S = 1.0
+_AGAIN_S = 0.01
 # A call may take so much longer than it was told to before it is taken to be stuck.
 _STUCK_S = 3 * _TRY_S
 _FENCED = (
@@ -54,8 +57,11 @@ class Deliver(Protocol):
     def wait_s(self) -> float | None:
         """How long there is until then; None if there is nothing to commit."""
 
-    def commit(self, offsets: Sequence[Any]) -> None:
+    def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:
         """Keep how far it is decided; all records sent before are out then.
+
+        False if they are not out yet, and it is worth to go on meanwhile; not if it is the last
+        commit for some of the partitions.
 
         Raises
         ------
@@ -191,10 +197,10 @@ class ExactlyOnce(_Timed):
             self._try(self._producer.begin_transaction)
             self._is_open = True
 
-    def commit(self, offsets: Sequence[Any]) -> None:
-        """Commit the transaction, with offsets in it."""
+    def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:  # noqa: ARG002
+        """Commit the transaction, with offsets in it: all at once, or nothing of it."""
         if not self._is_open:
-            return
+            return True
         producer = self._producer
         try:
             if offsets:
@@ -213,6 +219,7 @@ class ExactlyOnce(_Timed):
         self._fruitless = 0
         self._is_open = False
         self._done()
+        return True
 
     def abandon(self) -> None:
         """Abort the transaction: nobody sees what was sent in it."""
@@ -282,21 +289,35 @@ class ExactlyOnce(_Timed):
 class AtLeastOnce(_Timed):
     """Records go out at once, and offsets behind them: after a failure some come again."""
 
-    def commit(self, offsets: Sequence[Any]) -> None:
-        """Wait until records are out, then commit offsets."""
-        from confluent_kafka import KafkaError, KafkaException
+    def __init__(self, *made: Any) -> None:
+        super().__init__(*made)
+        self._late: float | None = None
 
-        until = time.monotonic() + PATIENCE_S
+    def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:
+        """Commit offsets once records are out; waits for them only at the end, or after long."""
+        now = time.monotonic()
+        if len(self._producer) and not is_last and now < (self._late or now + _LATE_S):
+            self._check()
+            self._late = self._late or now + _LATE_S
+            self._last = now - self._every_s + _AGAIN_S
+            return False
+        until = now + PATIENCE_S
         while self._producer.flush(1.0):
             self._check()
             if time.monotonic() > until or self._is_stopped():
                 raise KafkaFailure("records could not be sent: see whether the brokers are there")
         self._check()
-        self._since = None
-        if not offsets:
-            return
+        if offsets:
+            self._keep(list(offsets), is_last=is_last)
+        self._late = None
+        self._done()
+        return True
+
+    def _keep(self, offsets: list[Any], *, is_last: bool) -> None:
+        from confluent_kafka import KafkaError, KafkaException
+
         try:
-            self._consumer.commit(offsets=list(offsets), asynchronous=False)
+            self._consumer.commit(offsets=offsets, asynchronous=not is_last)
         except KafkaException as found:
             error = found.args[0]
             moved = (
@@ -308,9 +329,6 @@ class AtLeastOnce(_Timed):
             # Whoever has the partition now decides again what was not committed.
             if error.code() not in moved and not error.retriable():
                 raise KafkaFailure(f"offsets could not be committed: {error.str()}") from None
-            self._last = time.monotonic()
-            return
-        self._done()
 
     def abandon(self) -> None:
         """Commit nothing; what was sent is out."""
