@@ -332,6 +332,11 @@ class _Tally(TypedDict):
     repeated: int
     """Records whose id came before: neither decided nor written, and not among `records`."""
 
+_Answer: TypeAlias = tuple[
+    list[int], list[bytes | None], list[bytes | None], list[tuple[int, str, int]]
+]
+"""Of messages: places, records, keys, and what is wrong."""
+
 _Buffers: TypeAlias = tuple[int, bytes, bytes, bytes]
 """A column for Arrow: number of values, bits of those that are there, 64-bit ends, bytes."""
 
@@ -455,6 +460,16 @@ class NameFilter:
         """Tell for each value of a column whether it counts, as bits; and how many do not."""
 
 @final
+class Witness:
+    """Remembers by keyed hashes which partition each value came on last.
+
+    At most so many as it has room for: a new value takes the place of an old one.
+    """
+
+    def __new__(cls) -> Self: ...
+    def found(self) -> list[tuple[int, int, int]]:
+        """For each attribute how often a value came on another partition, and the last two."""
+
 class TextWay:
     """Text in, decided, what is released out: the native way of `zveil run`.
 
@@ -522,6 +537,38 @@ class TextWay:
         """Do the same where the output is columns: parts, and in each the fields.
 
         The bytes of the first field are 64-bit nanoseconds, those of the others text.
+        """
+
+    def begin_messages(self, columns: Sequence[str]) -> None:
+        """Take messages from here on, each of which holds one record, instead of files.
+
+        `columns` name those of CSV, whose messages have no header. Raises LookupError as `feed`.
+        """
+
+    def decide_messages(
+        self,
+        gates: Sequence[Gate],
+        values: list[bytes | None],
+        *,
+        silent: bool = False,
+        ids: EventIds | None = None,
+        witness: Witness | None = None,
+        partition: int = 0,
+    ) -> _Answer:
+        """Decide messages in their order, and give what leaves of them.
+
+        Which message each record is from, counted from 0; the records; for each the first of its
+        values that is released, as text and as it leaves; and what is wrong with bad messages:
+        which, kind, and column from 1. `silent`: nothing leaves, it is only seen. The witness is
+        shown all values, as such of a partition.
+        """
+
+    def key_messages(self, values: list[bytes | None]) -> _Answer:
+        """Find the key of each message: the text of its attribute, at its coarsest level.
+
+        Nothing is decided. A message with several attributes becomes one for each that has a
+        value, without the others; a record that is None is the message as it is. One without any
+        value has no key.
         """
 
     @property

@@ -5,6 +5,7 @@ mod failure;
 mod gate;
 mod keyring;
 mod ladder;
+mod messages;
 mod names;
 mod scan;
 mod state;
@@ -32,6 +33,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(state::read_note, module)?)?;
     module.add_class::<swap::Swap>()?;
     module.add_class::<text::TextWay>()?;
+    module.add_class::<messages::Witness>()?;
     module.add_class::<names::NameFilter>()?;
     module.add_class::<names::NameList>()?;
     module.add_function(wrap_pyfunction!(text::field_path, module)?)?;

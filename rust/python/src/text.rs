@@ -5,11 +5,12 @@ use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::keyring::Keyring;
 use crate::ladder::Ladder;
+use crate::messages::{Answer, Witness};
 use crate::names::NameFilter;
 use crate::state::EventIds;
 use pyo3::exceptions::{PyLookupError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zveil_core::text::{
@@ -22,7 +23,7 @@ use zveil_core::{Role, Value};
 pub(crate) struct TextWay {
     way: Mutex<Way>,
     /// None: user ids leave as they are.
-    keyring: Option<Py<Keyring>>,
+    pub(crate) keyring: Option<Py<Keyring>>,
 }
 
 /// A column for Arrow: number of values, bits of those that are there, ends, bytes.
@@ -42,7 +43,7 @@ fn text_format(name: &str, delimiter: &str) -> PyResult<TextFormat> {
 }
 
 impl TextWay {
-    fn lock(&self) -> Result<MutexGuard<'_, Way>, Failure> {
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Way>, Failure> {
         self.way.lock().map_err(|_| Failure::Broken)
     }
 
@@ -54,12 +55,7 @@ impl TextWay {
         last: bool,
         ids: Option<&Py<EventIds>>,
     ) -> PyResult<Vec<Written>> {
-        let gates: Vec<&Gate> = gates.iter().map(Py::get).collect();
-        for (number, gate) in gates.iter().enumerate() {
-            if gates[..number].iter().any(|other| std::ptr::eq(*other, *gate)) {
-                return Err(PyValueError::new_err("gates: each attribute needs a gate of its own"));
-            }
-        }
+        let gates = each_its_own(gates)?;
         let keyring = self.keyring.as_ref().map(Py::get);
         let ids = ids.map(Py::get);
         py.detach(|| {
@@ -71,13 +67,25 @@ impl TextWay {
             let mut gates: Vec<_> = guards.iter_mut().map(|guard| &mut **guard).collect();
             let mut ids = ids.map(EventIds::guard).transpose()?;
             let mut keyring = keyring.map(Keyring::lock).transpose()?;
-            let beside = Beside { keyring: keyring.as_deref_mut(), ids: ids.as_deref_mut() };
+            let keyring = keyring.as_deref_mut();
+            let beside = Beside { keyring, ids: ids.as_deref_mut(), witness: None };
             way.feed(&mut gates, beside, data, last).map_err(way_failure)
         })
     }
 }
 
-fn way_failure(error: WayError) -> PyErr {
+/// The gates, of which none may be there twice.
+pub(crate) fn each_its_own(gates: &[Py<Gate>]) -> PyResult<Vec<&Gate>> {
+    let gates: Vec<&Gate> = gates.iter().map(Py::get).collect();
+    for (number, gate) in gates.iter().enumerate() {
+        if gates[..number].iter().any(|other| std::ptr::eq(*other, *gate)) {
+            return Err(PyValueError::new_err("gates: each attribute needs a gate of its own"));
+        }
+    }
+    Ok(gates)
+}
+
+pub(crate) fn way_failure(error: WayError) -> PyErr {
     match error {
         WayError::Gate(error) => Failure::from(error).into(),
         WayError::Column { wanted, found } => PyLookupError::new_err((wanted, found)),
@@ -204,6 +212,35 @@ impl TextWay {
         let written = self.run(py, &gates, data, last, ids.as_ref())?;
         let parts = written.iter().filter(|part| part.records > 0);
         Ok(parts.map(|part| part.columns.iter().map(|one| buffers(py, one)).collect()).collect())
+    }
+
+    fn begin_messages(&self, columns: Vec<String>) -> PyResult<()> {
+        self.lock()?.begin_messages(&columns).map_err(way_failure)
+    }
+
+    #[pyo3(signature = (gates, values, *, silent = false, ids = None, witness = None,
+        partition = 0))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    fn decide_messages<'py>(
+        &self,
+        py: Python<'py>,
+        gates: Vec<Py<Gate>>,
+        values: &Bound<'py, PyList>,
+        silent: bool,
+        ids: Option<Py<EventIds>>,
+        witness: Option<Py<Witness>>,
+        partition: u32,
+    ) -> PyResult<Answer<'py>> {
+        let witness = (witness.as_ref(), partition);
+        self.decided(py, &gates, values, silent, ids.as_ref(), witness)
+    }
+
+    fn key_messages<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyList>,
+    ) -> PyResult<Answer<'py>> {
+        self.keyed(py, values)
     }
 
     #[getter]

@@ -12,6 +12,7 @@ from zveil.cli.audit import audit
 from zveil.cli.completion import completion
 from zveil.cli.demo import demo
 from zveil.cli.figures import figures
+from zveil.cli.kafka import kafka
 from zveil.cli.key import key
 from zveil.cli.model import model
 from zveil.cli.plan import plan
@@ -65,6 +66,7 @@ def main() -> None:
 
 
 for command in (
-    run, serve, policy, plan, model, simulate, audit, figures, state, demo, key, token, completion,
+    run, serve, kafka, policy, plan, model, simulate, audit, figures, state, demo, key, token,
+    completion,
 ):  # fmt: skip
     main.add_command(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -9,10 +10,39 @@ import click
 if TYPE_CHECKING:
     from zveil.run import Run
     from zveil.serve.exporter import Board
+    from zveil.serve.monitor import Figures
 
 
 def export(address: str, tokens_file: str | None, run: Run) -> Board:
     """Serve the figures of a run from now on; gives what has to look at it between two blocks.
+
+    Raises as `exporting`.
+    """
+    from zveil.serve.exporter import Board
+
+    board: list[Board] = []
+    exporting(address, tokens_file, lambda: board[0].read(), lambda: board.append(Board(run)))
+    return board[0]
+
+
+def exporting(
+    address: str,
+    tokens_file: str | None,
+    read: Callable[[], Figures],
+    prepare: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve figures from now on.
+
+    Parameters
+    ----------
+    address
+        A port, or a host and a port.
+    tokens_file
+        Who may read.
+    read
+        Gives the figures.
+    prepare
+        Is called once it is sure that they are served.
 
     Raises
     ------
@@ -21,7 +51,7 @@ def export(address: str, tokens_file: str | None, run: Run) -> Board:
     OSError
         If it cannot be listened on.
     """
-    from zveil.serve.exporter import Board, Exporter
+    from zveil.serve.exporter import Exporter
     from zveil.serve.listening import listen
     from zveil.serve.settings import Listening
     from zveil.serve.tokens import Tokens, TokensError
@@ -40,9 +70,8 @@ def export(address: str, tokens_file: str | None, run: Run) -> Board:
             "zveil token new NAME --right read --file FILE"
         )
     opened = listen(listening, "--metrics")
-    board = Board(run)
-    Exporter(opened, tokens, board.read)
-    return board
+    prepare()
+    Exporter(opened, tokens, read)
 
 
 def _parts(address: str) -> tuple[str, int]:

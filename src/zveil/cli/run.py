@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
@@ -34,6 +34,8 @@ from zveil.state.error import StateError
 if TYPE_CHECKING:
     from zveil.serve.exporter import Board
     from zveil.state.store import Store
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 TRIAL = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
@@ -390,3 +392,16 @@ def _trial(policy: Policy) -> list[int]:
     """Give the z that are tried: the policy's too, where it has one."""
     own = {attribute.z for attribute in policy.attributes}
     return sorted({*TRIAL, *(own if len(own) == 1 else ())})
+
+
+def of_run(names: Sequence[str]) -> Callable[[Command], Command]:
+    """Add options to another command that mean there what they mean here."""
+
+    def add(command: Command) -> Command:
+        known = {option.name: option for option in run.params}
+        command.__dict__.setdefault("__click_params__", []).extend(
+            known[name] for name in reversed(names)
+        )
+        return command
+
+    return add

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import click
 
 from zveil.cli.inputs import FAILED, USAGE, duration
 from zveil.cli.rule import as_option, policy_of
-from zveil.cli.run import run
+from zveil.cli.run import of_run
 from zveil.cli.secrets import Secrets
 from zveil.durations import duration_ns, size_bytes
 from zveil.memory import ceiling
 from zveil.serve.settings import Limits, Listening
 from zveil.serve.tokens import Tokens, TokensError
 from zveil.state.error import StateError
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _LIMITS = Limits()
 _RULE = (
@@ -31,17 +28,8 @@ _MISSING = (
 )
 
 
-def _of_run(command: Command) -> Command:
-    """Add the options that mean what they mean for `zveil run`."""
-    known = {option.name: option for option in run.params}
-    command.__dict__.setdefault("__click_params__", []).extend(
-        known[name] for name in reversed(_RULE)
-    )
-    return command
-
-
 @click.command(short_help="Serve: events over HTTP in, what is safe out.")
-@_of_run
+@of_run(_RULE)
 @click.option(
     "--host", default=Listening.host, show_default=True, metavar="ADDRESS",
     help="Listen there; another than the loopback only with --tokens.",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from zveil import __version__
-from zveil.serve.monitor import BOUNDS_S, Figures, Part
+from zveil.serve.monitor import BOUNDS_S, Figures, Flow, Part
 from zveil.serve.traffic import Traffic
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -59,6 +59,17 @@ METRICS = {
         Metric("zveil_http_bytes_out_total", "counter", "Bytes of answers."),
         Metric("zveil_http_running", "gauge", "Requests now running."),
         Metric("zveil_http_connections", "gauge", "Connections now open."),
+        Metric("zveil_kafka_lag", "gauge", "Messages that are not decided yet, by partition."),
+        Metric("zveil_kafka_replaying", "gauge", "Partitions that rebuild what they had seen."),
+        Metric("zveil_kafka_replayed_total", "counter", "Messages seen again for that."),
+        Metric("zveil_kafka_moves_total", "counter", "Times that partitions came or went."),
+        Metric("zveil_kafka_commits_total", "counter", "Commits of offsets."),
+        Metric("zveil_kafka_aborts_total", "counter", "Transactions that were aborted."),
+        Metric(
+            "zveil_kafka_split_total",
+            "counter",
+            "Times that a value came on another partition than before.",
+        ),
         Metric("process_resident_memory_bytes", "gauge", "Memory of the process."),
         Metric("process_cpu_seconds_total", "counter", "Processor time of the process."),
         Metric("process_start_time_seconds", "gauge", "When the process began."),
@@ -132,12 +143,26 @@ def _all(found: Figures, traffic: Traffic | None) -> Iterator[tuple[str, Iterabl
         yield "zveil_http_bytes_out_total", _one(traffic.bytes_out)
         yield "zveil_http_running", _one(traffic.running)
         yield "zveil_http_connections", _one(traffic.connections)
+    if found.flow is not None:
+        yield from _of_kafka(found.flow)
     resident = resident_bytes()
     if resident is not None:
         yield "process_resident_memory_bytes", _one(resident)
     times = os.times()
     yield "process_cpu_seconds_total", _one(times.user + times.system)
     yield "process_start_time_seconds", _one(_BEGAN)
+
+
+def _of_kafka(flow: Flow) -> Iterator[tuple[str, Iterable[Sample]]]:
+    lags = sorted(flow.lags.items())
+    yield "zveil_kafka_lag", [({"partition": str(number)}, lag) for number, lag in lags]
+    yield "zveil_kafka_replaying", _one(flow.replaying)
+    yield "zveil_kafka_replayed_total", _one(flow.replayed)
+    yield "zveil_kafka_moves_total", _one(flow.moves)
+    yield "zveil_kafka_commits_total", _one(flow.commits)
+    yield "zveil_kafka_aborts_total", _one(flow.aborts)
+    split = [({"attribute": name}, count) for name, count in flow.split.items()]
+    yield "zveil_kafka_split_total", split
 
 
 def resident_bytes() -> int | None:

@@ -57,6 +57,24 @@ class Latency:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Flow:
+    """How it goes with Kafka; counts are since the worker's start."""
+
+    lags: Mapping[int, int]
+    """By partition: messages that are there and not decided."""
+    replaying: int = 0
+    """Partitions that rebuild what they had seen, and decide nothing yet."""
+    replayed: int = 0
+    """Messages that were seen again for that."""
+    moves: int = 0
+    """Times that partitions came or went."""
+    commits: int = 0
+    aborts: int = 0
+    split: Mapping[str, int] = field(default_factory=dict)
+    """By attribute: times that a value came on another partition than before."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Figures:
     """How a stream stands at a moment; counts are since its start. No value of the data is here."""
 
@@ -93,6 +111,8 @@ class Figures:
     snapshot_failures: int = 0
     parts: tuple[Part, ...] = ()
     """Each attribute, in the order of the policy."""
+    flow: Flow | None = None
+    """Of a worker of Kafka."""
 
     @property
     def z(self) -> int:
@@ -186,6 +206,7 @@ def figures(
     *,
     snapshot_age: float | None = None,
     snapshot_failures: int = 0,
+    flow: Flow | None = None,
 ) -> Figures:
     """Put the figures together.
 
@@ -197,7 +218,7 @@ def figures(
         What the gate of each attribute holds.
     latencies
         How long decisions took.
-    snapshot_age, snapshot_failures
+    snapshot_age, snapshot_failures, flow
         As in `Figures`.
     """
     parts = [
@@ -241,4 +262,5 @@ def figures(
         snapshot_age=snapshot_age,
         snapshot_failures=snapshot_failures,
         parts=tuple(parts),
+        flow=flow,
     )

@@ -79,6 +79,11 @@ impl<'a> Sheet<'a> {
         Self { bytes: [0; FULL], end: 0, out }
     }
 
+    /// Bytes of all that was written by now.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len() + self.end
+    }
+
     /// Lets what was put on it go on. To be called at the end.
     pub(crate) fn turn(&mut self) {
         self.end = hand_on(self.out, &self.bytes, self.end, &[]);

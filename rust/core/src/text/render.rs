@@ -39,6 +39,8 @@ pub(crate) struct Renderer {
     step: Option<Step>,
     /// Every value leaves as it came, veiled or as a pseudonym.
     plain: Option<Plain>,
+    /// It is noted where each record ends.
+    marks: bool,
 }
 
 /// What stands for a veiled value.
@@ -85,7 +87,7 @@ pub struct TextColumn {
 }
 
 impl TextColumn {
-    fn close(&mut self, is_null: bool) {
+    pub(crate) fn close(&mut self, is_null: bool) {
         self.ends.push(self.bytes.len() as u64);
         self.is_null.push(is_null);
     }
@@ -99,6 +101,31 @@ pub struct Written {
     pub columns: Vec<TextColumn>,
     /// Records in it.
     pub records: u64,
+    /// Of each record, where they are asked for.
+    pub marks: Marks,
+}
+
+/// What is told of records beside their text.
+#[derive(Debug, Default)]
+pub struct Marks {
+    /// Where each came from: the place in its block.
+    pub(crate) starts: Vec<u32>,
+    /// Where it ends in the text, behind its line break.
+    pub(crate) ends: Vec<usize>,
+    /// The first of its values that is released, as text and as it leaves.
+    pub keys: TextColumn,
+}
+
+impl Written {
+    /// Each record without its line break, where they were marked.
+    pub fn records(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.marks.ends.iter().map(move |end| {
+            let record = &self.text[start..end.saturating_sub(1).max(start)];
+            start = *end;
+            record
+        })
+    }
 }
 
 impl Renderer {
@@ -119,9 +146,15 @@ impl Renderer {
                 .collect(),
             step: plan.leaving_step(),
             plain: Plain::new(plan),
+            marks: false,
         };
         renderer.set_fields(&plan.fields, plan.read_in_json().len());
         renderer
+    }
+
+    /// From here on it is noted where each record ends, and what its key is.
+    pub(crate) fn marks_records(&mut self) {
+        self.marks = true;
     }
 
     /// The same, that writes everything in the general way.
@@ -181,6 +214,9 @@ impl Renderer {
         let is_released = |row: usize, column: &Vec<i8>| column[first + row] != VEILED;
         let leaving = self.leaving(decisions, first, rows.len());
         written.records += leaving.len() as u64;
+        if self.marks {
+            self.mark(block, rows, (decisions, first), &leaving, &mut written.marks);
+        }
         let mut made = Vec::new();
         if let Some(named) = named {
             let user = |row: &u32| {
@@ -193,7 +229,8 @@ impl Renderer {
             let (leaving, made) = (&leaving[..], named.map(|_| &made[..]));
             let decisions = (decisions, first);
             let leaving = Leaving { block, rows, leaving, decisions, made };
-            return plain.render(self, &leaving, &mut written.text);
+            let ends = self.marks.then_some(&mut written.marks.ends);
+            return plain.render(self, &leaving, &mut written.text, ends);
         }
         let mut scratch = Vec::new();
         for (place, row) in leaving.into_iter().enumerate() {
@@ -228,6 +265,57 @@ impl Renderer {
                 Output::Columns => record.columns(cells, shown, &mut written.columns),
                 Output::Text(TextFormat::Log(_)) | Output::Nothing => {}
             }
+            if self.marks {
+                written.marks.ends.push(written.text.len());
+            }
+        }
+    }
+
+    /// Notes where the rows that leave came from, and their keys.
+    fn mark(
+        &self,
+        block: &[u8],
+        rows: &Rows,
+        (decisions, first): (&[Vec<i8>], usize),
+        leaving: &[u32],
+        marks: &mut Marks,
+    ) {
+        for row in leaving {
+            let row = *row as usize;
+            marks.starts.push(rows.starts[row]);
+            let mut released =
+                (0..decisions.len()).filter(|number| decisions[*number][first + row] != VEILED);
+            let spot = released.next().and_then(|attribute| {
+                let label = self.label(rows, row, (decisions, first + row), attribute);
+                label.or_else(|| rows.attributes[attribute].get(row).copied())
+            });
+            let found = spot.is_some_and(|spot| rows.spell(spot, block, &mut marks.keys.bytes));
+            marks.keys.close(!found);
+        }
+    }
+
+    /// The label, or the other value, that an attribute leaves as where it is not the value as it came.
+    #[inline(always)]
+    fn label(
+        &self,
+        rows: &Rows,
+        row: usize,
+        (decisions, at): (&[Vec<i8>], usize),
+        attribute: usize,
+    ) -> Option<Spot> {
+        if self.swaps {
+            let spot = rows.attributes.get(attribute)?.get(row).copied();
+            if let Some(other) = spot.filter(|spot| spot.is_swapped()) {
+                return Some(other);
+            }
+        }
+        let Labelled { first, levels, is_exact } = (*self.ladders.get(attribute)?)?;
+        // Levels are counted from the coarsest; what nobody decided about leaves as it is.
+        let released = decisions.get(attribute).map_or(levels - 1, |column| column[at] as usize);
+        match (levels - 1).saturating_sub(released) {
+            0 if is_exact => None,
+            0 => rows.attributes[attribute].get(row).copied(),
+            above => rows.coarser[first + above - 1].get(row).copied(),
         }
     }
 }
@@ -398,25 +486,10 @@ impl Record<'_> {
         }
     }
 
-    /// The label, or the other value, that an attribute leaves as where it is not the value as it came.
+    /// As [`Renderer::label`], of a field.
     #[inline(always)]
     fn label(&self, field: usize) -> Option<Spot> {
-        let attribute = field.checked_sub(ATTRIBUTES)?;
-        if self.of.swaps {
-            let spot = self.rows.attributes.get(attribute)?.get(self.row).copied();
-            if let Some(other) = spot.filter(|spot| spot.is_swapped()) {
-                return Some(other);
-            }
-        }
-        let Labelled { first, levels, is_exact } = (*self.of.ladders.get(attribute)?)?;
-        let (decisions, at) = self.decided;
-        // Levels are counted from the coarsest; what nobody decided about leaves as it is.
-        let released = decisions.get(attribute).map_or(levels - 1, |column| column[at] as usize);
-        match (levels - 1).saturating_sub(released) {
-            0 if is_exact => None,
-            0 => self.rows.attributes[attribute].get(self.row).copied(),
-            above => self.rows.coarser[first + above - 1].get(self.row).copied(),
-        }
+        self.of.label(self.rows, self.row, self.decided, field.checked_sub(ATTRIBUTES)?)
     }
 
     /// The value of an attribute that JSON can spell in several ways. It leaves in one: whoever

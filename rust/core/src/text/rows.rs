@@ -2,10 +2,12 @@
 
 use super::cell::{Cell, Kind};
 use super::pen::put_from;
+use super::plan::Plan;
 use super::problem::Problem;
 use crate::column::{Column, Value};
 use crate::ladder::Place;
 use crate::swap::Owned;
+use std::io::Write;
 
 /// A value as the gate takes it: a place in the text, or the value itself.
 ///
@@ -53,6 +55,11 @@ impl Spot {
     #[inline(always)]
     pub(crate) fn word(kind: SpotKind, bits: u64) -> Self {
         Self { kind, len: 0, bits }
+    }
+
+    /// Whether there is a value to decide about.
+    pub(crate) fn is_value(self) -> bool {
+        !matches!(self.kind, SpotKind::Missing | SpotKind::Unfit | SpotKind::Filtered)
     }
 
     pub(crate) fn filtered() -> Self {
@@ -185,6 +192,37 @@ impl Rows {
         value.spell(&mut self.decoded);
         let kind = if value.is_text() { SpotKind::SwappedText } else { SpotKind::SwappedWord };
         self.attributes[attribute][row] = Spot::text(kind, start, self.decoded.len());
+    }
+
+    /// The values of an attribute at their coarsest level, one for each record.
+    pub(crate) fn coarsest(&self, plan: &Plan, attribute: usize) -> &[Spot] {
+        let mut above = plan.coarser_of_each().take(attribute + 1);
+        let own = above.by_ref().last().flatten().unwrap_or(0);
+        if own == 0 {
+            return &self.attributes[attribute];
+        }
+        let before: usize = plan.coarser_of_each().take(attribute).flatten().sum();
+        &self.coarser[before + own - 1]
+    }
+
+    /// Writes a value as plain text, the same for all spellings of it; false where there is none.
+    pub(crate) fn spell(&self, spot: Spot, block: &[u8], out: &mut Vec<u8>) -> bool {
+        match spot.kind {
+            SpotKind::Missing | SpotKind::Unfit | SpotKind::Filtered => return false,
+            SpotKind::Text | SpotKind::Digits => out.extend_from_slice(spot.of(block)),
+            SpotKind::Decoded | SpotKind::SwappedText | SpotKind::SwappedWord => {
+                out.extend_from_slice(spot.of(&self.decoded));
+            }
+            // Writing to memory does not fail.
+            SpotKind::Integer => _ = write!(out, "{}", spot.bits as i64),
+            SpotKind::Unsigned => _ = write!(out, "{}", spot.bits),
+            // One zero for both.
+            SpotKind::Float => _ = write!(out, "{:?}", spot.float() + 0.0),
+            SpotKind::Bool => {
+                out.extend_from_slice(if spot.bits == 0 { b"false" } else { b"true" })
+            }
+        }
+        true
     }
 
     /// The fields of one record.

@@ -12,6 +12,7 @@
 
 mod beginning;
 mod fresh;
+mod messages;
 mod overlong;
 mod state;
 
@@ -24,6 +25,7 @@ use super::render::{Renderer, Written};
 use super::rows::Rows;
 use super::swaps::Swaps;
 use super::time::TimeFormat;
+use super::witness::Witness;
 use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::gate::Gate;
@@ -38,6 +40,8 @@ const WORTH_THREADS: usize = 256 << 10;
 const MOST_SPARE: usize = 8 << 20;
 /// Records that a time format is found out from.
 const SAMPLE: usize = 64;
+
+pub use messages::{Keyed, Left};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
@@ -70,12 +74,18 @@ pub struct Beside<'a> {
     pub keyring: Option<&'a mut Keyring>,
     /// Records that came before are left out, where the plan has a field of ids.
     pub ids: Option<&'a mut EventIds>,
+    /// Is shown the values, with the number of the partition that they came on.
+    pub witness: Option<(&'a mut Witness, u32)>,
 }
 
 impl Beside<'_> {
     /// The same, for a while.
     fn again(&mut self) -> Beside<'_> {
-        Beside { keyring: self.keyring.as_deref_mut(), ids: self.ids.as_deref_mut() }
+        Beside {
+            keyring: self.keyring.as_deref_mut(),
+            ids: self.ids.as_deref_mut(),
+            witness: self.witness.as_mut().map(|(witness, partition)| (&mut **witness, *partition)),
+        }
     }
 }
 
@@ -125,6 +135,8 @@ pub struct Way {
     columns: (usize, Vec<Option<usize>>),
     /// In a line that is too long: everything up to its end is dropped.
     skipping: bool,
+    /// Nothing is written of what is decided.
+    silent: bool,
     /// Bytes of this file that came; the last of them may be in `carry`.
     came: u64,
     /// Lines of this file so far.
@@ -155,6 +167,7 @@ impl Way {
             header_written: false,
             columns: (0, Vec::new()),
             skipping: false,
+            silent: false,
             came: 0,
             line: 0,
             stopped: false,
@@ -377,8 +390,9 @@ impl Way {
             let (at, until) = self.readers[0].read(block, part, &mut self.rows[0]);
             self.leave_out(beside.ids.as_deref_mut(), block, 1);
             self.collect(1);
+            self.show(&mut beside, block, 1);
             self.decide(gates, block, 1)?;
-            if self.plan.output != Output::Nothing {
+            if self.writes() {
                 let is_named = self.name(beside.keyring.as_deref_mut(), 1)?;
                 let named = is_named.then_some(&self.named[0]);
                 let decisions = (&self.decisions[..], 0);
@@ -399,7 +413,7 @@ impl Way {
     fn run_parts(
         &mut self,
         gates: &mut [&mut Gate],
-        beside: Beside<'_>,
+        mut beside: Beside<'_>,
         block: &[u8],
         parts: &[Extent],
         written: &mut Vec<Written>,
@@ -421,10 +435,11 @@ impl Way {
                 })
                 .collect(),
         );
-        self.leave_out(beside.ids, block, parts.len());
+        self.leave_out(beside.ids.as_deref_mut(), block, parts.len());
         self.collect(parts.len());
+        self.show(&mut beside, block, parts.len());
         self.decide(gates, block, parts.len())?;
-        if self.plan.output != Output::Nothing {
+        if self.writes() {
             let is_named = self.name(beside.keyring, parts.len())?;
             let (renderer, decisions) = (&self.renderer, &self.decisions);
             let mut first = 0;
@@ -502,6 +517,19 @@ impl Way {
             self.line += lines;
             self.tally.lines += lines;
             self.tally.records += self.rows[part].len() as u64;
+        }
+    }
+
+    fn writes(&self) -> bool {
+        self.plan.output != Output::Nothing && !self.silent
+    }
+
+    /// Shows all rows that were read to whoever looks at them.
+    fn show(&self, beside: &mut Beside<'_>, block: &[u8], parts: usize) {
+        if let Some((witness, partition)) = &mut beside.witness {
+            for rows in &self.rows[..parts] {
+                witness.look(&self.plan, *partition, block, rows);
+            }
         }
     }
 

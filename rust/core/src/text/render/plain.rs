@@ -79,15 +79,28 @@ impl Plain {
         }
     }
 
-    pub(super) fn render(&self, of: &Renderer, leaving: &Leaving, out: &mut Vec<u8>) {
+    /// `ends`: gets where each record ends.
+    pub(super) fn render(
+        &self,
+        of: &Renderer,
+        leaving: &Leaving,
+        out: &mut Vec<u8>,
+        ends: Option<&mut Vec<usize>>,
+    ) {
         match self.delimiter {
-            None => self.write::<true>(of, leaving, out),
-            Some(_) => self.write::<false>(of, leaving, out),
+            None => self.write::<true>(of, leaving, out, ends),
+            Some(_) => self.write::<false>(of, leaving, out, ends),
         }
     }
 
     #[inline(never)]
-    fn write<const JSON: bool>(&self, of: &Renderer, leaving: &Leaving, out: &mut Vec<u8>) {
+    fn write<const JSON: bool>(
+        &self,
+        of: &Renderer,
+        leaving: &Leaving,
+        out: &mut Vec<u8>,
+        mut ends: Option<&mut Vec<usize>>,
+    ) {
         let Leaving { block, rows, leaving, decisions: (decisions, first), made } = *leaving;
         // Some readers take a CR for the end of a line, all of them one before a line feed.
         let may_break = !JSON && may_hold_return(block, rows, of.cells);
@@ -139,6 +152,9 @@ impl Plain {
                 }
             }
             self.closing.put_on(&mut sheet);
+            if let Some(ends) = &mut ends {
+                ends.push(sheet.len());
+            }
         }
         sheet.turn();
     }

@@ -1,0 +1,1 @@
+"""Streams beyond one machine: others' engines, with the gate inside."""

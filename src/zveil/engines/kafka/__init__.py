@@ -1,0 +1,1 @@
+"""Kafka: workers of a consumer group, each with a gate for every partition that it holds."""

@@ -1,0 +1,232 @@
+"""The clients of Kafka: their settings, and who makes them."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Delivery = Literal["exactly-once", "at-least-once"]
+Report = Callable[[str], None]
+
+MISSING = "Kafka needs a package that is not installed; add it with: pip install 'zveil[kafka]'"
+
+SESSION_S = 10.0
+"""How long a worker may be silent before its partitions go to others."""
+TRANSACTION_S = 10.0
+"""How long a transaction may stay open once its worker is gone."""
+
+# What decides whether records are lost or seen twice is not for anyone to set by the way.
+_OURS = {
+    "group.id": "--group",
+    "enable.auto.commit": None,
+    "enable.auto.offset.store": None,
+    "enable.partition.eof": None,
+    "auto.offset.reset": "--start",
+    "isolation.level": None,
+    "transactional.id": "--instance",
+    "enable.idempotence": None,
+    "acks": None,
+    "request.required.acks": None,
+    "delivery.report.only.error": None,
+}
+_ROLES = ("consumer.", "producer.")
+
+
+class KafkaFailure(Exception):  # noqa: N818  # a failure of theirs, told in our words
+    """Kafka cannot go on; the words say what to do."""
+
+
+class ClientError(ValueError):
+    """Settings for the clients that cannot be used."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """How the clients of one worker are made.
+
+    Parameters
+    ----------
+    brokers
+        Where to begin: ``host:port``, several with commas.
+    group
+        The consumer group that shares the work.
+    delivery
+        What readers see of a failure.
+    instance
+        A name of the worker that stays over restarts; random by default.
+    said
+        Settings of the client library, of both clients or with ``consumer.`` or ``producer.``
+        before them of one.
+    at_once
+        Records go on as they come, and not in larger batches.
+    ends
+        The ends of partitions are told.
+    """
+
+    brokers: str | None
+    group: str
+    delivery: Delivery = "exactly-once"
+    instance: str | None = None
+    said: Mapping[str, str] = field(default_factory=dict)
+    at_once: bool = True
+    ends: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.said:
+            bare = name
+            for role in _ROLES:
+                bare = bare.removeprefix(role)
+            if bare in _OURS:
+                instead = _OURS[bare]
+                where = "zveil sets it" if instead is None else f"use {instead}"
+                raise ClientError(f"{name}: {where}; leave it out")
+        if self.brokers is None and "bootstrap.servers" not in self.said:
+            raise ClientError("--brokers: say where Kafka is, such as localhost:9092")
+
+    def consumer_settings(self) -> dict[str, Any]:
+        """Give all settings of the consumer."""
+        session_ms = int(1000 * SESSION_S)
+        found: dict[str, Any] = {
+            "session.timeout.ms": session_ms,
+            "heartbeat.interval.ms": session_ms // 5,
+            # Those that stay with their worker go on through a rebalance.
+            "partition.assignment.strategy": "cooperative-sticky",
+            # What is there is handed over at once; in larger pieces where much is there.
+            "fetch.min.bytes": 1,
+            "fetch.wait.max.ms": 100 if self.at_once else 500,
+            "fetch.error.backoff.ms": 50,
+        }
+        found |= self._said("consumer.")
+        return found | {
+            "group.id": self.group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": self.ends,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+        }
+
+    def producer_settings(self) -> dict[str, Any]:
+        """Give all settings of the producer."""
+        found: dict[str, Any] = {
+            "linger.ms": 1 if self.at_once else 20,
+            "queue.buffering.max.messages": 200_000,
+            # As Java's clients do it: a value is on the same partition, whoever writes it.
+            "partitioner": "murmur2_random",
+        }
+        if self.delivery == "exactly-once":
+            found["transaction.timeout.ms"] = int(1000 * TRANSACTION_S)
+        found |= self._said("producer.")
+        found |= {"enable.idempotence": True, "acks": "all", "delivery.report.only.error": True}
+        if self.delivery == "exactly-once":
+            name = self.instance or uuid.uuid4().hex
+            found["transactional.id"] = f"{self.group}-{name}"
+        return found
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether a rebalance takes and gives single partitions, and not all of them."""
+        strategy = str(self.consumer_settings()["partition.assignment.strategy"])
+        return strategy.startswith("cooperative")
+
+    def _said(self, role: str) -> dict[str, Any]:
+        found: dict[str, Any] = {} if self.brokers is None else {"bootstrap.servers": self.brokers}
+        others = tuple(other for other in _ROLES if other != role)
+        for name, value in self.said.items():
+            if not name.startswith(others):
+                found[name.removeprefix(role)] = value
+        return found
+
+    def consumer(self, report: Report) -> Any:
+        """Make the consumer."""
+        import confluent_kafka
+
+        return _made(confluent_kafka.Consumer, self.consumer_settings(), report)
+
+    def producer(self, report: Report, **more: Any) -> Any:
+        """Make the producer."""
+        import confluent_kafka
+
+        return _made(confluent_kafka.Producer, self.producer_settings() | more, report)
+
+
+def _made(make: Callable[..., Any], settings: dict[str, Any], report: Report) -> Any:
+    import confluent_kafka
+
+    logger = logging.Logger("zveil.kafka", logging.WARNING)
+    logger.addHandler(_Words(report))
+    try:
+        return make(settings | {"error_cb": _errors(report)}, logger=logger)
+    except confluent_kafka.KafkaException as error:
+        # The library tells which setting it is, and its value: that may be a secret.
+        words = str(error.args[0].str())
+        named = [name for name in settings if f'"{name}"' in words or f"`{name}`" in words]
+        where = f"--set {named[0]}" if named else "--set, --client-config"
+        raise ClientError(f"{where}: the client of Kafka does not take it") from None
+
+
+class _Words(logging.Handler):
+    """Passes on what the client library has to say; not that one client's settings are two's."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self._report = report
+        self._last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        words = record.getMessage()
+        if "CONFWARN" not in words and words != self._last:
+            self._last = words
+            self._report(f"kafka: {words}")
+
+
+def _errors(report: Report) -> Callable[[Any], None]:
+    last: list[Any] = [None]
+
+    def tell(error: Any) -> None:
+        if error.code() != last[0]:
+            last[0] = error.code()
+            report(f"kafka: {error.str()}")
+
+    return tell
+
+
+def read_settings(path: str) -> dict[str, str]:
+    """Read settings from a file: ``name=value`` on each line, ``#`` before a comment.
+
+    Raises
+    ------
+    ClientError
+        If a line is something else; it is not shown.
+    OSError
+        If it cannot be read.
+    """
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            name, equals, value = text.partition("=")
+            if not equals or not name.strip():
+                raise ClientError(f"{path}:{number}: expected name=value")
+            found[name.strip()] = value.strip()
+    return found
+
+
+def parse_settings(said: Sequence[str]) -> dict[str, str]:
+    """Read settings that were typed: each ``name=value``.
+
+    >>> parse_settings(["security.protocol=SSL", "producer.linger.ms=5"])
+    {'security.protocol': 'SSL', 'producer.linger.ms': '5'}
+    """
+    found = {}
+    for one in said:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise ClientError("--set: expected name=value, such as security.protocol=SSL")
+        found[name] = value
+    return found

@@ -1,0 +1,283 @@
+"""One partition: its gates, what they have seen, and how far it is decided."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
+
+from zveil._native import EventIds, Keyring, Witness
+from zveil.act import TextAct
+from zveil.durations import size_bytes
+from zveil.gate import Gate
+from zveil.io import Format
+from zveil.policy import Policy
+from zveil.policy.policy import SMALLEST_GATE
+from zveil.run import MAX_LINE, event_ids
+
+_MARK = "zveil1"
+# The past is remembered in so many pieces: a replay begins at most one of them too early.
+_PIECES = 256
+
+
+class Left(NamedTuple):
+    """What leaves of some messages: one behind the other, and the messages that they are from."""
+
+    places: list[int]
+    records: list[bytes]
+    keys: list[bytes | None]
+    troubles: list[tuple[int, str, int]]
+    """Bad messages: which, what is wrong, and at which byte of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What every partition of a topic is made from, alike on every worker.
+
+    Parameters
+    ----------
+    policy
+        What is decided and what leaves.
+    partitions
+        How many the topic has: each may take its share of the memory.
+    format
+        How messages are written.
+    columns
+        Of CSV: what its columns are called.
+    keyring
+        The keys of the pseudonyms; None if user ids leave as they are.
+    gate_key, ids_key
+        32 secret bytes each.
+    memory
+        Bytes for all partitions where the policy has no limit.
+    max_message
+        A message of more bytes is bad.
+    """
+
+    policy: Policy
+    partitions: int
+    format: Format = Format.NDJSON
+    columns: Sequence[str] = ()
+    keyring: Keyring | None = None
+    gate_key: bytes | None = None
+    ids_key: bytes | None = None
+    memory: int | None = None
+    max_message: int = MAX_LINE
+
+    @property
+    def share(self) -> Policy:
+        """The policy with a partition's share of the limits."""
+        policy, count = self.policy, max(self.partitions, 1)
+        limits, memory = policy.limits, self.memory
+        if limits.memory is not None:
+            memory = size_bytes(limits.memory, "memory")
+        if memory is not None:
+            memory = max(memory // count, SMALLEST_GATE * len(policy.attributes))
+        values = limits.attributes
+        if values is not None:
+            values = max(values // count, len(policy.attributes))
+        return replace(policy, limits=replace(limits, memory=memory, attributes=values))
+
+    @property
+    def span_ns(self) -> int:
+        """How far back in the time of events anything can matter to a decision."""
+        longest = max(each.window_ns for each in self.policy.attributes)
+        return longest + self.policy.lateness_ns
+
+    def act(self, gates: Sequence[Gate], ids: EventIds | None = None) -> TextAct:
+        """Make what reads, asks and writes."""
+        act = TextAct(
+            self.policy,
+            gates,
+            self.format,
+            self.format,
+            keyring=self.keyring,
+            max_line=self.max_message,
+            stop_at_problem=False,
+            ids=ids,
+        )
+        act.way.begin_messages(list(self.columns))
+        return act
+
+    def partition(self, number: int, *, begin: int, decided: int) -> Partition:
+        """Make a partition that has seen nothing.
+
+        Parameters
+        ----------
+        number
+            Its own.
+        begin
+            The offset that it is read from.
+        decided
+            The first offset that is not decided yet: what comes before is only seen.
+        """
+        share = self.share
+        gates = share.gates(key=self.gate_key)
+        ids = event_ids(share, self.ids_key, None) if share.input.id is not None else None
+        return Partition(number, self, gates, ids, begin=begin, decided=decided)
+
+
+class Past:
+    """Where a replay has to begin, so that it sees all that still matters.
+
+    It remembers how late it was, by the largest time so far, at which offset. What was read before
+    the clock stood a whole span behind where it stands now can matter no more.
+
+    Parameters
+    ----------
+    span_ns
+        How far back anything matters.
+    begin
+        The first offset.
+
+    Examples
+    --------
+    >>> past = Past(100, 0)
+    >>> for offset, clock in [(10, 50), (20, 90), (30, 120), (40, 151)]:
+    ...     past.note(offset, clock)
+    >>> past.begin
+    10
+    """
+
+    def __init__(self, span_ns: int, begin: int) -> None:
+        self._span_ns = span_ns
+        self._step_ns = max(span_ns // _PIECES, 1)
+        # Of each piece: its first offset, and the clock at its first and last moment.
+        self._pieces: deque[list[int]] = deque()
+        self._next = begin
+
+    @property
+    def begin(self) -> int:
+        """The offset to begin at."""
+        return self._pieces[0][0] if self._pieces else self._next
+
+    def note(self, behind: int, clock_ns: int | None) -> None:
+        """Take note of messages up to the offset `behind`, and of the clock after them."""
+        first, self._next = self._next, behind
+        pieces = self._pieces
+        if clock_ns is None:
+            return
+        if pieces and clock_ns - pieces[-1][1] < self._step_ns:
+            pieces[-1][2] = clock_ns
+        else:
+            pieces.append([first, clock_ns, clock_ns])
+        while len(pieces) > 1 and pieces[0][2] < clock_ns - self._span_ns:
+            pieces.popleft()
+
+
+class Partition:
+    """One partition on its way; as `Recipe.partition` makes it.
+
+    Attributes
+    ----------
+    position
+        The next offset.
+    decided
+        The first offset that is to be decided: what comes before is replayed.
+    kept
+        What was last committed.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        recipe: Recipe,
+        gates: list[Gate],
+        ids: EventIds | None,
+        *,
+        begin: int,
+        decided: int,
+    ) -> None:
+        self.number = number
+        self.position = begin
+        self.decided = decided
+        self.kept = decided
+        self.gates = gates
+        self.is_at_end = False
+        self.replayed = 0
+        self._ids = ids
+        self._recipe = recipe
+        self._act = recipe.act(gates, ids)
+        self._past = Past(recipe.span_ns, begin)
+        self._before: dict[Any, int] | None = None
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether it has not seen yet all that it had seen before."""
+        return self.position < self.decided
+
+    @property
+    def mark(self) -> str:
+        """What goes with a committed offset: where a replay up to it begins."""
+        return f"{_MARK} {self._past.begin}"
+
+    def take(self, values: list[bytes | None], behind: int, witness: Witness | None) -> Left | None:
+        """Take the next messages, up to the offset `behind`; None while they are replayed.
+
+        All of them are to be replayed, or none.
+        """
+        silent = self.is_replaying
+        if not silent and self._before is None:
+            self._before = dict(self._reading())
+        found = self._act.way.decide_messages(
+            self.gates,
+            values,
+            silent=silent,
+            ids=self._ids,
+            witness=witness,
+            partition=self.number,
+        )
+        self.position = behind
+        self._past.note(behind, self._clock_ns())
+        if silent:
+            self.replayed += len(values)
+            return None
+        places, records, keys, troubles = found
+        return Left(places, cast(list[bytes], records), keys, troubles)
+
+    def counts(self) -> dict[Any, int]:
+        """Count what was decided, by name; not what was replayed."""
+        before = self._before
+        if before is None:
+            return {}
+        return {name: count - before.get(name, 0) for name, count in self._reading()}
+
+    @property
+    def time_format(self) -> str | None:
+        """What times are, as far as it is known."""
+        return self._act.way.time_format
+
+    def _clock_ns(self) -> int | None:
+        clocks = [gate.stats(entries=False).clock_ns for gate in self.gates]
+        return max((clock for clock in clocks if clock is not None), default=None)
+
+    def _reading(self) -> Iterator[tuple[Any, int]]:
+        tally = self._act.way.tally()
+        for name in ("lines", "records", "passed", "repeated"):
+            yield name, int(tally[name])
+        yield "leaving", sum(tally["leaving"])
+        for kind, count in tally["bad"].items():
+            yield ("bad", kind), count
+        for place, gate in enumerate(self.gates):
+            stats = gate.stats(entries=False)
+            for name in ("observed", "released", "late", "future", "invalid", "refused"):
+                yield (name, place), getattr(stats, name)
+        for place, levels in enumerate(tally["levels"]):
+            for level, count in enumerate(levels):
+                yield ("level", place, level), count
+        for name in ("swapped", "filtered"):
+            for place, count in enumerate(tally[name]):  # type: ignore[literal-required]
+                yield (name, place), count
+
+
+def begin_of(mark: str | None, decided: int) -> int | None:
+    """Give where a replay begins, by what goes with a committed offset; None if it does not tell.
+
+    >>> begin_of("zveil1 17", 40), begin_of("", 40), begin_of("zveil1 50", 40)
+    (17, None, None)
+    """
+    name, _, number = (mark or "").partition(" ")
+    if name != _MARK or not number.isdecimal() or int(number) > decided:
+        return None
+    return int(number)
