@@ -63,9 +63,9 @@ def until_decided(broker: Broker, group: str, topic: str, workers: Sequence[Work
 
 def until_joined(broker: Broker, group: str, workers: Sequence[Worker]) -> None:
     """Wait until each worker is a member of the group and has its partitions."""
-    until = time.monotonic() + PATIENCE_S
+    admin, until = broker.admin(), time.monotonic() + PATIENCE_S
     while True:
-        asked = broker.admin().describe_consumer_groups([group])
+        asked = admin.describe_consumer_groups([group])
         with suppress(KafkaException):  # there is no such group yet
             found = asked[group].result(PATIENCE_S)
             assigned = [bool(member.assignment.topic_partitions) for member in found.members]

@@ -90,7 +90,11 @@ def values(messages: Sequence[Message]) -> list[bytes]:
 
 def positions(bootstrap: str, group: str, topic: str) -> dict[int, int]:
     """Give the offsets that a group has committed; partitions without one are not there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    return committed_by(AdminClient({"bootstrap.servers": bootstrap}), group, topic)
+
+
+def committed_by(admin: AdminClient, group: str, topic: str) -> dict[int, int]:
+    """Give the same by a client that is there already."""
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     parts = asked[group].result(PATIENCE_S).topic_partitions
     return {one.partition: one.offset for one in parts if one.topic == topic and one.offset >= 0}
