@@ -4,14 +4,13 @@ import itertools
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from broker import Broker
 from cases import Case, Told, coarsest, spread
-from confluent_kafka import ConsumerGroupState, KafkaException
 from native import PROGRAM, policy_file
-from topics import ends, positions, produce, read, values
+from topics import ends, positions, produce, read, shares, values
 
 PATIENCE_S = 120
 _numbers = itertools.count(1)
@@ -64,13 +63,7 @@ def until_decided(broker: Broker, group: str, topic: str, workers: Sequence[Work
 def until_joined(broker: Broker, group: str, workers: Sequence[Worker]) -> None:
     """Wait until each worker is a member of the group and has its partitions."""
     admin, until = broker.admin(), time.monotonic() + PATIENCE_S
-    while True:
-        asked = admin.describe_consumer_groups([group])
-        with suppress(KafkaException):  # there is no such group yet
-            found = asked[group].result(PATIENCE_S)
-            assigned = [bool(member.assignment.topic_partitions) for member in found.members]
-            if found.state == ConsumerGroupState.STABLE and assigned == [True] * len(workers):
-                return
+    while [bool(share) for share in shares(admin, group)] != [True] * len(workers):
         for worker in workers:
             worker.require_running()
         assert time.monotonic() < until, "".join(worker.said() for worker in workers)

@@ -7,9 +7,11 @@ from typing import Any
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
+    KafkaException,
     Message,
     Producer,
     TopicPartition,
@@ -17,6 +19,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 PATIENCE_S = 60
+_QUIET = {"log_level": 3}  # errors alone
 
 
 def produce(
@@ -33,7 +36,7 @@ def produce(
             failed.append(error)
 
     options = {"enable.idempotence": True, "linger.ms": 5, **_dotted(settings)}
-    producer = Producer({"bootstrap.servers": bootstrap, **options})
+    producer = Producer({"bootstrap.servers": bootstrap, **_QUIET, **options})
     for partition, key, value in messages:
         while True:
             try:
@@ -48,7 +51,7 @@ def produce(
 
 def ends(bootstrap: str, topic: str, *, committed: bool = True) -> dict[int, int]:
     """Give the offset behind the last message of each partition, as readers see it."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     partitions = admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
@@ -61,7 +64,7 @@ def read(bootstrap: str, topic: str, *, committed: bool = True) -> list[Message]
     level = "read_committed" if committed else "read_uncommitted"
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader",
                          "enable.auto.commit": False, "enable.partition.eof": True,
-                         "isolation.level": level})  # fmt: skip
+                         "isolation.level": level, **_QUIET})  # fmt: skip
     found: dict[int, list[Message]] = {number: [] for number in ends(bootstrap, topic)}
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in found])
     open_ones, until = set(found), time.monotonic() + PATIENCE_S
@@ -90,7 +93,7 @@ def values(messages: Sequence[Message]) -> list[bytes]:
 
 def positions(bootstrap: str, group: str, topic: str) -> dict[int, int]:
     """Give the offsets that a group has committed; partitions without one are not there."""
-    return committed_by(AdminClient({"bootstrap.servers": bootstrap}), group, topic)
+    return committed_by(AdminClient({"bootstrap.servers": bootstrap, **_QUIET}), group, topic)
 
 
 def committed_by(admin: AdminClient, group: str, topic: str) -> dict[int, int]:
@@ -98,6 +101,17 @@ def committed_by(admin: AdminClient, group: str, topic: str) -> dict[int, int]:
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     parts = asked[group].result(PATIENCE_S).topic_partitions
     return {one.partition: one.offset for one in parts if one.topic == topic and one.offset >= 0}
+
+
+def shares(admin: AdminClient, group: str) -> list[int]:
+    """Give how many partitions each member of a group has; none while they are still shared out."""
+    try:
+        found = admin.describe_consumer_groups([group])[group].result(PATIENCE_S)
+    except KafkaException:  # there is no such group yet
+        return []
+    if found.state != ConsumerGroupState.STABLE:
+        return []
+    return [len(member.assignment.topic_partitions) for member in found.members]
 
 
 def _dotted(settings: dict[str, Any]) -> dict[str, Any]:
