@@ -1,11 +1,12 @@
 """A worker with its gate taken out, or with the definition in the gate's place: two peers.
 
-usage: python loop.py BROKERS GROUP FROM TO DELIVERY PACE [Z WINDOW_S]
+usage: python loop.py BROKERS GROUP FROM TO DELIVERY PACE [Z WINDOW_S [single]]
 
 Without z every message goes on as it is, by the same client library, with the settings, the sizes
 and the commits of `zveil kafka`: what is left is what the client library costs. With z it is a
 consumer in Python that does the same as `zveil kafka`: reads with orjson, asks the reference, names
-users by keyed BLAKE2b, writes with orjson. It trusts its input, and replays nothing.
+users by keyed BLAKE2b, writes with orjson. It trusts its input, and replays nothing. It takes
+batches as `zveil kafka` does, or single messages, as consumers in Python are mostly written.
 """
 
 from __future__ import annotations
@@ -53,7 +54,15 @@ def deciding(z: int, window_s: int) -> Decide:
 
 
 def main(
-    brokers: str, group: str, source: str, to: str, name: Any, pace: str, decide: Decide
+    brokers: str,
+    group: str,
+    source: str,
+    to: str,
+    name: Any,
+    pace: str,
+    decide: Decide,
+    *,
+    single: bool = False,
 ) -> None:
     """Go on until told to end."""
     is_asked: list[int] = []
@@ -66,7 +75,17 @@ def main(
         name, producer, consumer, every_s=every_s[name], is_stopped=lambda: bool(is_asked)
     )
     consumer.subscribe([source], on_assign=_from_the_beginning)
-    position = None
+    position: TopicPartition | None = None
+    while single and not is_asked:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            going.begin()
+            for value, key in zip(*decide([message.value()], []), strict=True):
+                going.send(to, value, key)
+            going.serve()
+            position = TopicPartition(source, 0, message.offset() + 1)
+        if position is not None and going.is_due:
+            going.commit([position])
     while not is_asked:
         wait_s = going.wait_s
         first = consumer.poll(0.1 if wait_s is None else min(wait_s, 0.1))
@@ -90,5 +109,5 @@ def _from_the_beginning(consumer: Any, partitions: list[TopicPartition]) -> None
 
 if __name__ == "__main__":
     *said, pace = sys.argv[1:7]
-    rule = [int(word) for word in sys.argv[7:]]
-    main(*said, pace, deciding(*rule) if rule else everything)
+    rule = [int(word) for word in sys.argv[7:9]]
+    main(*said, pace, deciding(*rule) if rule else everything, single=sys.argv[9:] == ["single"])

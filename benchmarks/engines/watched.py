@@ -9,13 +9,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import topics
 from broker import Broker
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from messages import number_of
 from numpy.typing import NDArray
 from peers import DisagreementError
@@ -36,12 +36,12 @@ def cores() -> tuple[set[int], set[int]]:
 
 
 @contextmanager
-def working(command: Sequence[str | Path], core: set[int] | None = None) -> Iterator[None]:
-    """Let a program work for a while, on one core if one is given."""
+def working(command: Sequence[str | Path], core: set[int] | None = None) -> Iterator[int]:
+    """Let a program work for a while, on one core if one is given; gives its process."""
     held = (lambda: os.sched_setaffinity(0, core)) if core else None
     process = subprocess.Popen(command, preexec_fn=held, stderr=subprocess.PIPE, text=True)
     try:
-        yield
+        yield process.pid
         if process.poll() is not None:
             raise RuntimeError(f"it ended by itself:\n{process.communicate()[1][-2000:]}")
         process.terminate()
@@ -53,8 +53,18 @@ def working(command: Sequence[str | Path], core: set[int] | None = None) -> Iter
         process.wait()
 
 
-def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_]) -> float:
-    """Let a program work through a topic; gives records a second.
+@dataclass(frozen=True)
+class Pace:
+    """How fast a program went."""
+
+    per_s: float
+    """Records a second."""
+    core_ns: float
+    """Nanoseconds of a core for each record, all threads of the program together."""
+
+
+def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_]) -> Pace:
+    """Let a program work through a topic, and see how fast it is.
 
     The mask says what is released, and nothing else may come out. The first tenth is not timed:
     start, joining the group and the first fetches are in it. How far the program is, is told by
@@ -62,17 +72,18 @@ def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_])
     """
     sink = broker.create_topic(f"sink-{next(_numbers)}")
     group = f"group-{sink}"
-    looks: list[tuple[float, int]] = []
+    looks: list[tuple[float, int, float]] = []
     watcher = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "watcher"})
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     until = time.monotonic() + PATIENCE_S
-    with working(command(group, source, sink), cores()[0]):
+    with working(command(group, source, sink), cores()[0]) as pid:
         for turn in itertools.count():
             end = watcher.get_watermark_offsets(TopicPartition(sink, 0), timeout=10)[1]
-            looks.append((time.perf_counter(), end))
+            looks.append((time.perf_counter(), end, core_s(pid)))
             quiet = len(looks) > 10 and looks[-10][1] == end > 0
-            if quiet and turn % 10 == 0 and _position(admin, group, source) == len(mask):
-                break
+            if quiet and turn % 10 == 0:
+                decided = topics.positions(broker.bootstrap, group, source).get(0)
+                if decided == len(mask):
+                    break
             if time.monotonic() > until:
                 raise RuntimeError("it does not come to the end")
             time.sleep(_LOOK_S)
@@ -87,11 +98,14 @@ def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_])
     # Ends count the marks of transactions too, a few among thousands of records.
     left = np.cumsum(mask)
     before = int(np.searchsorted(left, begin[1] * len(came) / last))
-    return (len(mask) - before) / (done[0] - begin[0])
+    count = len(mask) - before
+    return Pace(count / (done[0] - begin[0]), (done[2] - begin[2]) / count * 1e9)
 
 
-def _position(admin: AdminClient, group: str, source: str) -> int:
-    return topics.committed_by(admin, group, source).get(0, 0)
+def core_s(pid: int) -> float:
+    """Give the seconds that a process has had of any core."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def delays_ms(broker: Broker, command: Command, per_s: float, seconds: int) -> NDArray[np.float64]:
@@ -104,8 +118,7 @@ def delays_ms(broker: Broker, command: Command, per_s: float, seconds: int) -> N
     said = [broker.bootstrap, source, sink, str(per_s), str(seconds)]
     group = f"group-{sink}"
     with working(command(group, source, sink)):
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        while topics.shares(admin, group) != [1]:
+        while topics.shares(broker.bootstrap, group) != [1]:
             time.sleep(_LOOK_S)
         done = subprocess.run(
             [sys.executable, HERE / "delay.py", *said], stdout=subprocess.PIPE, check=True

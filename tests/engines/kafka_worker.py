@@ -62,8 +62,8 @@ def until_decided(broker: Broker, group: str, topic: str, workers: Sequence[Work
 
 def until_joined(broker: Broker, group: str, workers: Sequence[Worker]) -> None:
     """Wait until each worker is a member of the group and has its partitions."""
-    admin, until = broker.admin(), time.monotonic() + PATIENCE_S
-    while [bool(share) for share in shares(admin, group)] != [True] * len(workers):
+    until = time.monotonic() + PATIENCE_S
+    while [bool(share) for share in shares(broker.bootstrap, group)] != [True] * len(workers):
         for worker in workers:
             worker.require_running()
         assert time.monotonic() < until, "".join(worker.said() for worker in workers)

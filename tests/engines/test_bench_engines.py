@@ -21,7 +21,7 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
     assert kept["versions"].keys() >= {"zveil", "confluent-kafka", "kafka"}
     shown = {(ratio["what"], ratio["case"].partition(",")[0], ratio["beside"], ratio["met"])
              for ratio in kept["ratios"]}  # fmt: skip
-    peers = ("the same in Python", "the loop without a gate")
+    peers = ("the same in Python", "the same in Python, one by one", "the loop without a gate")
     wanted = {("Kafka, one worker", delivery, peer, None)
               for delivery in ("exactly-once", "at-least-once") for peer in peers}  # fmt: skip
     wanted |= {("Kafka, delay, p99", "exactly-once", "200 ms", None)}

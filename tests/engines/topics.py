@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from confluent_kafka import (
@@ -19,7 +20,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 PATIENCE_S = 60
-_QUIET = {"log_level": 3}  # errors alone
+_QUIET = {"log_level": 0}  # what goes wrong is raised
 
 
 def produce(
@@ -49,9 +50,15 @@ def produce(
     assert not failed, failed[0]
 
 
+@cache
+def admin_of(bootstrap: str) -> AdminClient:
+    """Give a client that administers a broker: one for all that is asked, and never thrown away."""
+    return AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+
+
 def ends(bootstrap: str, topic: str, *, committed: bool = True) -> dict[int, int]:
     """Give the offset behind the last message of each partition, as readers see it."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+    admin = admin_of(bootstrap)
     partitions = admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
@@ -93,20 +100,26 @@ def values(messages: Sequence[Message]) -> list[bytes]:
 
 def positions(bootstrap: str, group: str, topic: str) -> dict[int, int]:
     """Give the offsets that a group has committed; partitions without one are not there."""
-    return committed_by(AdminClient({"bootstrap.servers": bootstrap, **_QUIET}), group, topic)
-
-
-def committed_by(admin: AdminClient, group: str, topic: str) -> dict[int, int]:
-    """Give the same by a client that is there already."""
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-    parts = asked[group].result(PATIENCE_S).topic_partitions
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        asked = admin_of(bootstrap).list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)]
+        )
+        try:
+            parts = asked[group].result(PATIENCE_S).topic_partitions
+            break
+        except KafkaException as failure:
+            # A broker that has just started reads first what groups have committed.
+            if not failure.args[0].retriable() or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
     return {one.partition: one.offset for one in parts if one.topic == topic and one.offset >= 0}
 
 
-def shares(admin: AdminClient, group: str) -> list[int]:
+def shares(bootstrap: str, group: str) -> list[int]:
     """Give how many partitions each member of a group has; none while they are still shared out."""
     try:
-        found = admin.describe_consumer_groups([group])[group].result(PATIENCE_S)
+        found = admin_of(bootstrap).describe_consumer_groups([group])[group].result(PATIENCE_S)
     except KafkaException:  # there is no such group yet
         return []
     if found.state != ConsumerGroupState.STABLE:
