@@ -17,6 +17,7 @@ from zveil.cli.key import key
 from zveil.cli.model import model
 from zveil.cli.plan import plan
 from zveil.cli.policy import policy
+from zveil.cli.rekey import rekey
 from zveil.cli.run import run
 from zveil.cli.serve import serve
 from zveil.cli.simulate import simulate
@@ -65,6 +66,7 @@ def main() -> None:
     """
 
 
+kafka.add_command(rekey)
 for command in (
     run, serve, kafka, policy, plan, model, simulate, audit, figures, state, demo, key, token,
     completion,

@@ -27,7 +27,7 @@ class Account:
     policy
         What is decided.
     held, delivery, keying
-        Of the worker.
+        Of the worker; the last is None where nothing is decided.
     """
 
     def __init__(
@@ -80,9 +80,7 @@ class Account:
             if isinstance(name, tuple) and name[0] == "bad" and count
         }
         found.repeated = None if policy.input.id is None else counts["repeated"]
-        found.outcomes = [
-            _outcome(each, place, counts) for place, each in enumerate(policy.attributes)
-        ]
+        found.outcomes = [_outcome(each, place, counts) for place, each in self._attributes()]
         found.bytes_in, found.bytes_out = self.bytes_in, self.bytes_out
         found.state_bytes = sum(stats.bytes for stats in self._stats(live))
         found.seconds = self.seconds
@@ -110,10 +108,14 @@ class Account:
             split={} if self._keying is None else self._keying.split(),
         )
 
+    def _attributes(self) -> list[tuple[int, Attribute]]:
+        """Give those that are decided about: none where messages are only given keys."""
+        return [] if self._keying is None else list(enumerate(self._policy.attributes))
+
     def _stats(self, live: list[Partition]) -> list[Stats]:
         """Add up what the gates of each attribute hold."""
         found = []
-        for place in range(len(self._policy.attributes)):
+        for place, _ in self._attributes():
             held = [each.gates[place].stats(entries=False) for each in live if each.gates]
             sums = {
                 name: sum(getattr(stats, name) for stats in held)

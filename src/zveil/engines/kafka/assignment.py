@@ -91,37 +91,46 @@ class Assignment:
             self._consumer.assign(offsets)
         return dropped
 
-    def go(self, partitions: Sequence[Any], *, is_lost: bool) -> list[Partition]:
+    def go(self, partitions: Sequence[Any], *, is_lost: bool = False) -> list[Partition]:
         """Give partitions away; what was lost may be decided by others already."""
         self.moves += 1
         numbers = [each.partition for each in partitions]
         gone = [self.held.pop(number) for number in numbers if number in self.held]
-        if is_lost:
-            return gone
-        self._gone |= {each.number: each for each in gone}
-        return []
+        kept = [] if is_lost else [each for each in gone if not each.is_newer]
+        self._gone |= {each.number: each for each in kept}
+        return [each for each in gone if each not in kept]
+
+    def aborted(self, *, is_all: bool = False) -> None:
+        """Take note that what was decided since the last commit is not kept."""
+        for each in self.held.values():
+            each.is_newer |= is_all or each.position > each.kept
 
     def rewind(self) -> list[Partition]:
-        """Begin anew with all partitions, from what is committed; gives those that were held."""
-        old = list(self.held.values())
-        partitions = [self._at(each.number) for each in old]
-        if not partitions:
+        """Begin anew with what has seen too much, from what is committed; gives what was held."""
+        old = [each for each in self.held.values() if each.is_newer]
+        if not old:
             return old
-        self.held = {each.number: each for each in self._found(partitions, anew=True)}
-        offsets = self._offsets(self.held.values())
+        partitions = [self._at(each.number) for each in old]
+        anew = self._found(partitions, anew=True)
+        self.held |= {each.number: each for each in anew}
         if self._is_cooperative:
             self._consumer.incremental_unassign(partitions)
-            self._consumer.incremental_assign(offsets)
+            self._consumer.incremental_assign(self._offsets(anew))
         else:
-            self._consumer.assign(offsets)
+            self._consumer.assign(self._offsets(self.held.values()))
         return old
+
+    @property
+    def has_newer(self) -> bool:
+        """Whether there is something to rewind."""
+        return any(each.is_newer for each in self.held.values())
 
     def to_commit(self) -> list[Any]:
         """Give the offsets that are decided and not committed yet."""
         return [
             self._at(each.number, each.position, each.mark)
             for each in self.held.values()
-            if each.position > each.kept
+            if each.position > each.kept and not each.is_newer
         ]
 
     def committed(self) -> None:

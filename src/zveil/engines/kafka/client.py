@@ -33,6 +33,13 @@ _OURS = {
     "delivery.report.only.error": None,
 }
 _ROLES = ("consumer.", "producer.")
+# Partitions that stay with their worker could go on through a rebalance. But a transaction that is
+# committed in the middle of one fails, and what it had decided has to be seen again: so each worker
+# commits and lets go first, and what comes back to it goes on from where it was.
+_STRATEGIES: dict[Delivery, str] = {
+    "exactly-once": "range",
+    "at-least-once": "cooperative-sticky",
+}
 
 
 class KafkaFailure(Exception):  # noqa: N818  # a failure of theirs, told in our words
@@ -92,8 +99,7 @@ class Clients:
         found: dict[str, Any] = {
             "session.timeout.ms": session_ms,
             "heartbeat.interval.ms": session_ms // 5,
-            # Those that stay with their worker go on through a rebalance.
-            "partition.assignment.strategy": "cooperative-sticky",
+            "partition.assignment.strategy": _STRATEGIES[self.delivery],
             # What is there is handed over at once; in larger pieces where much is there.
             "fetch.min.bytes": 1,
             "fetch.wait.max.ms": 100 if self.at_once else 500,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
-from zveil.engines.kafka.client import Delivery, KafkaFailure
+from zveil.engines.kafka.client import Clients, KafkaFailure, Report
 
 PATIENCE_S = 60.0
 """How long Kafka may take to answer before a worker gives up."""
@@ -25,8 +26,6 @@ class Deliver(Protocol):
 
     commits: int
     aborts: int
-    failed: Any
-    """Why a record could not be sent; a transaction fails by itself then."""
 
     def send(self, topic: str, value: bytes, key: bytes | None = None, **more: Any) -> None:
         """Send a record; by name its timestamp and headers."""
@@ -64,45 +63,54 @@ class Deliver(Protocol):
 
 
 def delivery(
-    name: Delivery,
-    producer: Any,
+    clients: Clients,
     consumer: Any,
     *,
     every_s: float,
+    report: Report,
     is_stopped: Callable[[], bool],
 ) -> Deliver:
-    """Make it, by its name.
+    """Make it.
 
     Parameters
     ----------
-    name
-        ``"exactly-once"`` or ``"at-least-once"``.
-    producer, consumer
-        The clients, the first made for it.
+    clients
+        How producers are made, and for which kind of it.
+    consumer
+        The client that messages come from.
     every_s
         The shortest time between two commits.
+    report
+        Is told what is worth knowing.
     is_stopped
         Whether someone asked to stop: then nothing is tried for long.
     """
-    make = ExactlyOnce if name == "exactly-once" else AtLeastOnce
-    return make(producer, consumer, every_s, is_stopped)
+    make = ExactlyOnce if clients.delivery == "exactly-once" else AtLeastOnce
+    return make(clients, consumer, every_s, report, is_stopped)
 
 
 class _Timed:
     """When to commit."""
 
     def __init__(
-        self, producer: Any, consumer: Any, every_s: float, is_stopped: Callable[[], bool]
+        self,
+        clients: Clients,
+        consumer: Any,
+        every_s: float,
+        report: Report,
+        is_stopped: Callable[[], bool],
     ) -> None:
         self.commits = 0
         self.aborts = 0
-        self._producer = producer
+        self._clients = clients
+        self._report = report
+        self._producer = clients.producer(report, on_delivery=self._sent)
         self._consumer = consumer
         self._every_s = every_s
         self._is_stopped = is_stopped
         self._since: float | None = None
         self._last = 0.0
-        self.failed: Any = None
+        self._failed: Any = None
 
     def begin(self) -> None:
         if self._since is None:
@@ -148,6 +156,10 @@ class _Timed:
         """Hear what became of records."""
         self._producer.poll(0)
 
+    def _sent(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._failed = error
+
     def _done(self) -> None:
         self._since = None
         self._last = time.monotonic()
@@ -157,13 +169,11 @@ class _Timed:
 class ExactlyOnce(_Timed):
     """Records and offsets in one transaction: readers of what is committed see each once."""
 
-    def __init__(
-        self, producer: Any, consumer: Any, every_s: float, is_stopped: Callable[[], bool]
-    ) -> None:
-        super().__init__(producer, consumer, every_s, is_stopped)
+    def __init__(self, *made: Any) -> None:
+        super().__init__(*made)
         self._is_open = False
         self._fruitless = 0
-        self._try(lambda: producer.init_transactions(_TRY_S))
+        self._try(lambda: self._producer.init_transactions(_TRY_S))
 
     def begin(self) -> None:
         """Open a transaction, if none is."""
@@ -176,10 +186,10 @@ class ExactlyOnce(_Timed):
         """Commit the transaction, with offsets in it."""
         if not self._is_open:
             return
-        producer, consumer = self._producer, self._consumer
+        producer = self._producer
         try:
             if offsets:
-                group = consumer.consumer_group_metadata()
+                group = self._consumer.consumer_group_metadata()
                 self._try(
                     lambda: producer.send_offsets_to_transaction(list(offsets), group, _TRY_S)
                 )
@@ -203,7 +213,8 @@ class ExactlyOnce(_Timed):
         if self._is_open:
             self._is_open = False
             self.aborts += 1
-            self._try(lambda: self._producer.abort_transaction(_TRY_S))
+            with suppress(AbortedError):
+                self._try(lambda: self._producer.abort_transaction(_TRY_S))
 
     def _try(self, call: Callable[[], Any]) -> None:
         """Do a step of a transaction, again where that helps."""
@@ -215,21 +226,46 @@ class ExactlyOnce(_Timed):
                 call()
             except KafkaException as found:
                 error = found.args[0]
-                if error.code() == KafkaError._FENCED or (
-                    error.fatal() and error.code() == KafkaError.INVALID_PRODUCER_EPOCH
+                if error.fatal() and error.code() in (
+                    KafkaError._FENCED,
+                    KafkaError.INVALID_PRODUCER_EPOCH,
+                    KafkaError.PRODUCER_FENCED,
                 ):
-                    raise KafkaFailure(
-                        "fenced: another worker has this one's --instance, or its transaction took "
-                        "longer than transaction.timeout.ms; what it did not commit is decided "
-                        "by others"
-                    ) from None
+                    self._renew()
+                    raise AbortedError from None
                 if error.txn_requires_abort():
                     raise AbortedError from None
                 is_over = time.monotonic() > until or self._is_stopped()
+                import sys
+
+                print(
+                    "DBG",
+                    time.monotonic() - until + PATIENCE_S,
+                    error,
+                    error.retriable(),
+                    error.fatal(),
+                    file=sys.stderr,
+                )
                 if error.fatal() or not error.retriable() or is_over:
                     raise KafkaFailure(f"transaction: {error.str()}") from None
             else:
                 return
+
+    def _renew(self) -> None:
+        """Go on with another producer: this one is not listened to any more.
+
+        Nobody else has a name that was drawn: the transaction took too long, and was closed.
+        """
+        if self._clients.instance is not None:
+            raise KafkaFailure(
+                "fenced: another worker has this one's --instance, or its transaction took longer "
+                "than transaction.timeout.ms; what it did not commit is decided by others"
+            )
+        self._report("a transaction took longer than transaction.timeout.ms, and was closed")
+        self._is_open = False
+        self.aborts += 1
+        self._producer = self._clients.producer(self._report, on_delivery=self._sent)
+        self._try(lambda: self._producer.init_transactions(_TRY_S))
 
 
 class AtLeastOnce(_Timed):
@@ -270,5 +306,5 @@ class AtLeastOnce(_Timed):
         self._since = None
 
     def _check(self) -> None:
-        if self.failed is not None:
-            raise KafkaFailure(f"a record could not be sent: {self.failed.str()}")
+        if self._failed is not None:
+            raise KafkaFailure(f"a record could not be sent: {self._failed.str()}")

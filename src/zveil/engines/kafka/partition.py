@@ -177,6 +177,8 @@ class Partition:
         The first offset that is to be decided: what comes before is replayed.
     kept
         What was last committed.
+    is_newer
+        What it has seen is newer than what is committed: it must decide nothing more.
     """
 
     def __init__(
@@ -195,10 +197,11 @@ class Partition:
         self.kept = decided
         self.gates = gates
         self.is_at_end = False
+        self.is_newer = False
         self.replayed = 0
         self._ids = ids
         self._recipe = recipe
-        self._act = recipe.act(gates, ids)
+        self._way = recipe.act(gates, ids).way
         self._past = Past(recipe.span_ns, begin)
         self._before: dict[Any, int] | None = None
 
@@ -220,7 +223,7 @@ class Partition:
         silent = self.is_replaying
         if not silent and self._before is None:
             self._before = dict(self._reading())
-        found = self._act.way.decide_messages(
+        found = self._way.decide_messages(
             self.gates,
             values,
             silent=silent,
@@ -246,14 +249,14 @@ class Partition:
     @property
     def time_format(self) -> str | None:
         """What times are, as far as it is known."""
-        return self._act.way.time_format
+        return self._way.time_format
 
     def _clock_ns(self) -> int | None:
         clocks = [gate.stats(entries=False).clock_ns for gate in self.gates]
         return max((clock for clock in clocks if clock is not None), default=None)
 
     def _reading(self) -> Iterator[tuple[Any, int]]:
-        tally = self._act.way.tally()
+        tally = self._way.tally()
         for name in ("lines", "records", "passed", "repeated"):
             yield name, int(tally[name])
         yield "leaving", sum(tally["leaving"])

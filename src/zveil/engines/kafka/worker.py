@@ -37,7 +37,7 @@ class Leaving:
     key
         ``"released"``: the value that is released, as text; ``"source"``: the message's own.
     headers
-        The names of the headers that leave as they are.
+        The names of the headers that leave as they are; None for all of them.
     timestamp
         Whether the message's own leaves; otherwise it is when the record was sent.
     step_ns
@@ -45,14 +45,15 @@ class Leaving:
     """
 
     key: MessageKey = "released"
-    headers: frozenset[str] = frozenset()
+    headers: frozenset[str] | None = frozenset()
     timestamp: bool = False
     step_ns: int | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing but values, and keys of them."""
-        return self.key != "source" and not self.headers and not self.timestamp and not self.step_ns
+        bare = not self.timestamp and not self.step_ns and self.key != "source"
+        return bare and self.headers is not None and not self.headers
 
 
 class Worker:
@@ -102,16 +103,14 @@ class Worker:
         self._report = report
         self._is_asked = False
         self._is_over = False
-        self._is_newer = False
         self._shown = 0
         self._next_tick = 0.0
         self._consumer = clients.consumer(report)
-        self._producer = clients.producer(report, on_delivery=self._sent)
         self._delivery = delivery(
-            clients.delivery,
-            self._producer,
+            clients,
             self._consumer,
             every_s=every_s,
+            report=report,
             is_stopped=lambda: self._is_asked,
         )
         self._held = Assignment(
@@ -155,25 +154,22 @@ class Worker:
             # Its partitions go to others at once, not after the session.
             self._consumer.close()
 
-    def _sent(self, error: Any, _: Any) -> None:
-        if error is not None:
-            self._delivery.failed = error
-
     def _step(self) -> None:
         wait_s = self._delivery.wait_s
         first = self._consumer.poll(_POLL_S if wait_s is None else min(wait_s, _POLL_S))
         if first is not None:
             arrived = time.perf_counter()
             messages = [first, *self._consumer.consume(self._most - 1, 0)]
-            if not self._is_newer:
+            try:
                 self._take(messages)
+            except AbortedError:
+                # Some of these messages may not have been taken at all.
+                self._held.aborted(is_all=True)
             self._delivery.serve()
             self.account.latencies.add(time.perf_counter() - arrived)
-        if self._is_newer:
-            # What the gates have seen is newer than what is committed.
-            self._is_newer = False
+        if self._held.has_newer:
             self.account.drop(self._held.rewind())
-        elif self._delivery.is_due:
+        if self._delivery.is_due:
             self._commit()
         now = time.monotonic()
         if now >= self._next_tick:
@@ -206,8 +202,8 @@ class Worker:
         from confluent_kafka import Message
 
         held = self._held.held.get(number)
-        if held is None:
-            return  # it has gone while they were on their way
+        if held is None or held.is_newer:
+            return  # it has gone while they were on their way, or they come again
         if messages[0].offset() < held.position:
             at = bisect.bisect_left(messages, held.position, key=Message.offset)
             messages = messages[at:]
@@ -253,7 +249,9 @@ class Worker:
                 more["timestamp"] = source.timestamp()[1]
             elif sent:
                 more["timestamp"] = sent
-            if leaving.headers:
+            if leaving.headers is None:
+                more["headers"] = source.headers()
+            elif leaving.headers:
                 more["headers"] = [
                     (name, value)
                     for name, value in source.headers() or ()
@@ -271,7 +269,7 @@ class Worker:
                 "a transaction was aborted: what is not committed is decided again, with what was "
                 "seen before it"
             )
-            self._is_newer = True
+            self._held.aborted()
         else:
             self._held.committed()
 
@@ -289,14 +287,14 @@ class Worker:
         """Give partitions away: what was decided is committed while they are still ours."""
         if not self._is_over:
             self._commit()
-        self.account.drop(self._held.go(partitions, is_lost=self._is_newer))
+        self.account.drop(self._held.go(partitions))
 
     def _lose(self, partitions: list[Any]) -> None:
         """Others may have the partitions already: nothing that is not committed counts."""
         self._report("partitions were taken away: this worker was silent for too long")
         self._delivery.abandon()
+        self._held.aborted()
         self.account.drop(self._held.go(partitions, is_lost=True))
-        self._is_newer = True
 
     def _abandon(self) -> None:
         """End without keeping what is not committed, as far as that can be."""

@@ -1,0 +1,207 @@
+"""Workers as a user starts them, streams for them, and what they must come to."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from topics import read, values
+
+from zveil.engines.kafka.keying import murmur2
+from zveil.reference import Reference
+
+PATIENCE_S = 60
+START = 1_700_000_000
+Z, WINDOW_S = 3, 60
+RULE = (
+    "--time", "ts", "--user", "uid", "--attribute", "host", "-z", str(Z),
+    "--window", f"{WINDOW_S}s", "--raw-users", "--keep", "n", "--time-format", "s",
+)  # fmt: skip
+
+
+@dataclass
+class Stream:
+    """Random events whose decisions depend on what was long before: (time, user, value)."""
+
+    events: list[tuple[int, str, str]]
+    partitions: int
+
+    @classmethod
+    def drawn(cls, seed: int, count: int, partitions: int, *, disorder_s: int = 20) -> "Stream":
+        rng = random.Random(seed)
+        # A window holds some hundred events: with these users and hosts about half is released.
+        times = [START + number // 5 - rng.randrange(disorder_s) for number in range(count)]
+        return cls(
+            [
+                (t, f"u{rng.randrange(40)}", f"h{int(rng.paretovariate(0.5)) % 400}.example")
+                for t in times
+            ],
+            partitions,
+        )
+
+    def partition(self, host: str) -> int:
+        return (murmur2(host.encode()) & 0x7FFFFFFF) % self.partitions
+
+    def messages(self) -> list[tuple[int, bytes | None, bytes | None]]:
+        return [
+            (
+                self.partition(host),
+                host.encode(),
+                json.dumps({"ts": t, "uid": user, "host": host, "secret": "x", "n": n}).encode(),
+            )
+            for n, (t, user, host) in enumerate(self.events)
+        ]
+
+    def released(self) -> list[bytes]:
+        """Decide it by the definition, a partition at a time, as if nothing ever happened."""
+        gates = [Reference(Z, WINDOW_S) for _ in range(self.partitions)]
+        return [
+            b'{"ts":%d,"uid":"%s","host":"%s","n":%d}' % (t, user.encode(), host.encode(), n)
+            for n, (t, user, host) in enumerate(self.events)
+            if gates[self.partition(host)].observe(t, user, host)
+        ]
+
+
+@dataclass
+class Group:
+    """Workers of one group, between two topics."""
+
+    bootstrap: str
+    source: str
+    to: str
+    folder: Path
+    options: Sequence[str] = RULE
+    command: Sequence[str] = ("kafka",)
+    running: list["Worker"] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"group-{self.source}"
+
+    def start(self, *more: str) -> "Worker":
+        """Start a worker, which is quick to find others gone."""
+        program = Path(sys.executable).parent / "zveil"
+        log = self.folder / f"worker-{self.source}-{len(self.running)}.log"
+        with log.open("wb") as said:
+            process = subprocess.Popen(
+                [
+                    program, *self.command, "--brokers", self.bootstrap, "--from", self.source,
+                    "--to", self.to, "--group", self.name, "--json", *self.options,
+                    "--set", "consumer.session.timeout.ms=3000",
+                    "--set", "consumer.heartbeat.interval.ms=300", *more,
+                ],
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+            )  # fmt: skip
+        worker = Worker(process, log)
+        self.running.append(worker)
+        return worker
+
+    @cached_property
+    def _asking(self) -> Consumer:
+        # It never joins the group: it only asks how far that is.
+        return Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": self.name, "log_level": 0}
+        )
+
+    def positions(self) -> dict[int, int]:
+        """Give the offsets that are committed."""
+        try:
+            known = self._asking.list_topics(self.source, timeout=10).topics[self.source]
+            asked = [TopicPartition(self.source, number) for number in known.partitions]
+            found = self._asking.committed(asked, timeout=10)
+        except KafkaException:
+            return {}  # the broker is away, or has just come back
+        return {each.partition: each.offset for each in found if each.offset >= 0}
+
+    def wait(self) -> None:
+        """Wait until the group has decided all that is there."""
+        wanted = {}
+        for number in (
+            self._asking.list_topics(self.source, timeout=10).topics[self.source].partitions
+        ):
+            _, end = self._asking.get_watermark_offsets(TopicPartition(self.source, number))
+            if end:
+                wanted[number] = end
+        self.until(lambda: self.positions() == wanted)
+
+    def until(self, is_so: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not is_so():
+            said = [each.said() for each in self.running]
+            assert time.monotonic() < until, said
+            time.sleep(0.05)
+
+    def decided(self) -> int:
+        return sum(self.positions().values())
+
+    def output(self, *, committed: bool = True) -> list[bytes]:
+        return values(read(self.bootstrap, self.to, committed=committed))
+
+    def close(self) -> None:
+        for each in self.running:
+            if each.process.poll() is None:
+                each.process.send_signal(signal.SIGCONT)
+                each.kill()
+        self._asking.close()
+
+
+@dataclass
+class Worker:
+    """A worker that was started."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def end(self) -> dict[str, Any]:
+        """Tell it to end, and give its account."""
+        self.process.terminate()
+        assert self.process.wait(PATIENCE_S) == 0, self.said()
+        return self.account()
+
+    def account(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.said().splitlines()[-1])
+        return found
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8")
+
+
+class Feeder(threading.Thread):
+    """Sends a stream little by little, as it would come."""
+
+    def __init__(self, bootstrap: str, topic: str, stream: Stream, *, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._topic = topic
+        self._messages = stream.messages()
+        self._seconds = seconds
+        self.start()
+
+    def run(self) -> None:
+        pieces = max(int(self._seconds / 0.25), 1)
+        size = -(-len(self._messages) // pieces)
+        began = time.monotonic()
+        for piece in range(pieces):
+            for partition, key, value in self._messages[piece * size : (piece + 1) * size]:
+                self._producer.produce(self._topic, value, key, partition)
+            time.sleep(max(began + 0.25 * (piece + 1) - time.monotonic(), 0))
+        assert self._producer.flush(PATIENCE_S) == 0
+
+
+def same(found: Sequence[bytes], wanted: Sequence[bytes]) -> bool:
+    """Whether these are the records that are wanted, each once, in any order."""
+    return Counter(found) == Counter(wanted)
