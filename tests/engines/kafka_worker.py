@@ -10,7 +10,7 @@ from pathlib import Path
 from broker import Broker
 from cases import Case, Told, coarsest, spread
 from native import PROGRAM, policy_file
-from topics import ends, positions, produce, read, shares, values
+from topics import behind, positions, produce, read, shares, values
 
 PATIENCE_S = 120
 _numbers = itertools.count(1)
@@ -51,7 +51,7 @@ class Worker:
 
 def until_decided(broker: Broker, group: str, topic: str, workers: Sequence[Worker]) -> None:
     """Wait until a group has committed all that a topic holds."""
-    wanted = {number: end for number, end in ends(broker.bootstrap, topic).items() if end}
+    wanted = behind(read(broker.bootstrap, topic))
     until = time.monotonic() + PATIENCE_S
     while not wanted.items() <= positions(broker.bootstrap, group, topic).items():
         for worker in workers:

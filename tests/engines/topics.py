@@ -91,6 +91,14 @@ def read(bootstrap: str, topic: str, *, committed: bool = True) -> list[Message]
     return [message for number in sorted(found) for message in found[number]]
 
 
+def behind(messages: Sequence[Message]) -> dict[int, int]:
+    """Give the offset behind the last message of each partition that has one.
+
+    That may be less than its end: a transaction leaves a mark there, which nobody reads.
+    """
+    return {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
+
+
 def values(messages: Sequence[Message]) -> list[bytes]:
     """Give what the messages hold; a message without a value is a trace of something."""
     held = [message.value() for message in messages]
