@@ -38,7 +38,7 @@ test: .venv/ready
 
 # What is missing is said before anything is built.
 engine-jars:
-	@$(PYTHON) tests/engines/jars.py
+	@$(PYTHON) tests/engines/jars.py >/dev/null
 
 .venv-engines/ready: .venv/ready pyproject.toml
 	@test -x $(ENGINES)/python || { echo "making .venv-engines ..."; $(PYTHON) -m venv .venv-engines; }

@@ -14,10 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from workloads import Scale
-
 RUNS = Path(__file__).parent / "runs"
-PACKAGES = ("zveil", "numpy", "pyarrow", "zanon", "orjson")
+PACKAGES = ("zveil", "numpy", "pyarrow", "zanon", "orjson", "confluent-kafka")
 
 
 @dataclass(frozen=True)
@@ -129,8 +127,11 @@ def quantity(value: float, unit: str) -> str:
     return f"{value:.3g} {unit}" if value < 1e3 else f"{value:.0f} {unit}"
 
 
-def document(results: Iterable[Result], scale: Scale, *, seconds: float) -> dict[str, Any]:
-    """Put the run into one JSON document: no host, user or path in it."""
+def document(results: Iterable[Result], scale: Any, *, seconds: float) -> dict[str, Any]:
+    """Put the run into one JSON document: no host, user or path in it.
+
+    The scale is a dataclass that says, as `judged`, whether the ratios mean anything.
+    """
     ratios, figures = [], []
     for result in results:
         if isinstance(result, Ratio):
@@ -149,11 +150,11 @@ def document(results: Iterable[Result], scale: Scale, *, seconds: float) -> dict
     }
 
 
-def keep(content: dict[str, Any], path: Path | None) -> Path:
+def keep(content: dict[str, Any], path: Path | None, folder: Path = RUNS) -> Path:
     """Write the document to the path, or among the kept runs by date and processor."""
     if path is None:
         slug = re.sub(r"[^a-z0-9]+", "-", content["machine"]["cpu"].lower()).strip("-")
-        path = RUNS / f"{content['date']}-{slug}.json"
+        path = folder / f"{content['date']}-{slug}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return path

@@ -7,6 +7,7 @@ As a program it runs until it is interrupted, its data in a temporary folder:
 
 import argparse
 import ctypes
+import os
 import signal
 import socket
 import subprocess
@@ -75,12 +76,6 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def _ended_with_us() -> None:
-    """Let the system end this process with the one that started it, however that one ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 class BrokerError(Exception):
     """The broker did not do what was asked; the message has the end of its log."""
 
@@ -95,15 +90,17 @@ class Broker:
         port: int | None = None,
         heap: str = "256m",
         compiled: bool = False,
+        cores: set[int] | None = None,
         **settings: Any,
     ) -> None:
         """Choose ports and settings; `start` makes it answer.
 
-        `compiled` lets Java compile fully: slower to start, and as fast as it gets. Other settings
-        are the broker's own, with _ for each dot.
+        `compiled` lets Java compile fully: slower to start, and as fast as it gets. `cores` are all
+        that it may run on. Other settings are the broker's own, with _ for each dot.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self._cores = cores
         self.log = folder / "broker.log"
         own, controller, sasl = free_ports(3)
         own = port or own
@@ -143,7 +140,7 @@ class Broker:
             self._process = subprocess.Popen(
                 [*self._java, "kafka.Kafka", properties],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                preexec_fn=_ended_with_us,
+                preexec_fn=self._begun,
             )  # fmt: skip
         try:
             self._wait_until_it_answers()
@@ -214,6 +211,13 @@ class Broker:
             except KafkaException:
                 time.sleep(0.05)
         raise BrokerError(f"the broker does not answer:\n{self._said()}")
+
+    def _begun(self) -> None:
+        if sys.platform == "linux":
+            # The system ends it with the process that started it, however that one ends.
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+            if self._cores:
+                os.sched_setaffinity(0, self._cores)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:

@@ -2,14 +2,17 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
+    KafkaException,
     Message,
     Producer,
     TopicPartition,
@@ -17,6 +20,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 PATIENCE_S = 60
+_QUIET = {"log_level": 0}  # what goes wrong is raised
 
 
 def produce(
@@ -33,7 +37,7 @@ def produce(
             failed.append(error)
 
     options = {"enable.idempotence": True, "linger.ms": 5, **_dotted(settings)}
-    producer = Producer({"bootstrap.servers": bootstrap, **options})
+    producer = Producer({"bootstrap.servers": bootstrap, **_QUIET, **options})
     for partition, key, value in messages:
         while True:
             try:
@@ -46,9 +50,15 @@ def produce(
     assert not failed, failed[0]
 
 
+@cache
+def admin_of(bootstrap: str) -> AdminClient:
+    """Give a client that administers a broker: one for all that is asked, and never thrown away."""
+    return AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+
+
 def ends(bootstrap: str, topic: str, *, committed: bool = True) -> dict[int, int]:
     """Give the offset behind the last message of each partition, as readers see it."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_of(bootstrap)
     partitions = admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
@@ -61,7 +71,7 @@ def read(bootstrap: str, topic: str, *, committed: bool = True) -> list[Message]
     level = "read_committed" if committed else "read_uncommitted"
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader",
                          "enable.auto.commit": False, "enable.partition.eof": True,
-                         "isolation.level": level})  # fmt: skip
+                         "isolation.level": level, **_QUIET})  # fmt: skip
     found: dict[int, list[Message]] = {number: [] for number in ends(bootstrap, topic)}
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in found])
     open_ones, until = set(found), time.monotonic() + PATIENCE_S
@@ -81,6 +91,14 @@ def read(bootstrap: str, topic: str, *, committed: bool = True) -> list[Message]
     return [message for number in sorted(found) for message in found[number]]
 
 
+def behind(messages: Sequence[Message]) -> dict[int, int]:
+    """Give the offset behind the last message of each partition that has one.
+
+    That may be less than its end: a transaction leaves a mark there, which nobody reads.
+    """
+    return {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
+
+
 def values(messages: Sequence[Message]) -> list[bytes]:
     """Give what the messages hold; a message without a value is a trace of something."""
     held = [message.value() for message in messages]
@@ -90,10 +108,31 @@ def values(messages: Sequence[Message]) -> list[bytes]:
 
 def positions(bootstrap: str, group: str, topic: str) -> dict[int, int]:
     """Give the offsets that a group has committed; partitions without one are not there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-    parts = asked[group].result(PATIENCE_S).topic_partitions
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        asked = admin_of(bootstrap).list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)]
+        )
+        try:
+            parts = asked[group].result(PATIENCE_S).topic_partitions
+            break
+        except KafkaException as failure:
+            # A broker that has just started reads first what groups have committed.
+            if not failure.args[0].retriable() or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
     return {one.partition: one.offset for one in parts if one.topic == topic and one.offset >= 0}
+
+
+def shares(bootstrap: str, group: str) -> list[int]:
+    """Give how many partitions each member of a group has; none while they are still shared out."""
+    try:
+        found = admin_of(bootstrap).describe_consumer_groups([group])[group].result(PATIENCE_S)
+    except KafkaException:  # there is no such group yet
+        return []
+    if found.state != ConsumerGroupState.STABLE:
+        return []
+    return [len(member.assignment.topic_partitions) for member in found.members]
 
 
 def _dotted(settings: dict[str, Any]) -> dict[str, Any]:

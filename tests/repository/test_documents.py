@@ -23,8 +23,11 @@ DOCUMENTS = [
     *MANUAL,
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     ROOT / "benchmarks/README.md",
+    ROOT / "benchmarks/engines/README.md",
     ROOT / "tests/conformance/README.md",
 ]
+# These are run by `make test-engines`, which has the broker that they speak to.
+ON_A_BROKER = [document for document in MANUAL if document.name == "kafka.md"]
 
 # A block of any other kind would be neither run nor known to be for reading only. An output block
 # is what the sh block before it prints, on standard output and standard error.
@@ -199,12 +202,19 @@ def scripts(document: Path) -> list[tuple[Block, Block | None]]:
     return pairs
 
 
-@every_document
+@pytest.mark.parametrize(
+    "document", [each for each in DOCUMENTS if each not in ON_A_BROKER], ids=by_name
+)
 def test_blocks_run_and_print_what_is_said(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In their order and in one folder: a block may use files that one before it made."""
     monkeypatch.chdir(tmp_path)
+    run_blocks(document, tmp_path)
+
+
+def run_blocks(document: Path, tmp_path: Path, address: str = "localhost:9092") -> None:
+    """Run all blocks in a folder, with the address of a broker in the place of the usual one."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     outputs = {block.line: output for block, output in scripts(document)}
     for block in blocks(document):
@@ -214,7 +224,7 @@ def test_blocks_run_and_print_what_is_said(
             for command in block.text.splitlines():
                 check_setup(command)
         elif block.kind == "sh":
-            printed = run_shell(block.text, tmp_path)
+            printed = run_shell(block.text.replace("localhost:9092", address), tmp_path)
             if output := outputs[block.line]:
                 assert settled(printed) == settled(output.text), f"line {output.line}"
 

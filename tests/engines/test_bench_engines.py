@@ -1,0 +1,30 @@
+"""The benchmark of the engines, small: everything is measured, nothing is judged."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "engines"
+
+
+def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> None:
+    before = sorted(BENCHMARK.glob("runs/*"))
+    out = tmp_path / "run.json"
+    done = subprocess.run(
+        [sys.executable, BENCHMARK / "run.py", "--quick", "--out", out],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "not judged" in done.stdout
+    kept = json.loads(out.read_text(encoding="utf-8"))
+    assert kept["versions"].keys() >= {"zveil", "confluent-kafka", "kafka"}
+    shown = {(ratio["what"], ratio["case"].partition(",")[0], ratio["beside"], ratio["met"])
+             for ratio in kept["ratios"]}  # fmt: skip
+    peers = ("the same in Python", "the same in Python, one by one", "the loop without a gate")
+    wanted = {("Kafka, one worker", delivery, peer, None)
+              for delivery in ("exactly-once", "at-least-once") for peer in peers}  # fmt: skip
+    wanted |= {("Kafka, delay, p99", "exactly-once", "200 ms", None)}
+    wanted |= {("Kafka, delay, p99", "at-least-once", "20 ms", None)}
+    assert shown == wanted
+    assert sorted(BENCHMARK.glob("runs/*")) == before
