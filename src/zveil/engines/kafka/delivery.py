@@ -14,7 +14,7 @@ PATIENCE_S = 60.0
 """How long Kafka may take to answer before a worker gives up."""
 
 _TRY_S = 5.0
-# For so long more is decided while records are on their way; how often it is asked whether they are.
+# For so long more is decided while records are on their way; so often it is asked whether they are.
 _LATE_S = 1.0
 _AGAIN_S = 0.01
 # A call may take so much longer than it was told to before it is taken to be stuck.
