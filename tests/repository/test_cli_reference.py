@@ -67,9 +67,11 @@ def test_the_reference_is_what_the_commands_say() -> None:
 def options(command: click.Command) -> set[str]:
     """Give the names of a command's options, those with two dashes where they have one."""
     if isinstance(command, click.Group):
-        return set().union(*map(options, command.commands.values()))
+        below = set().union(*map(options, command.commands.values()))
+    else:
+        below = set()
     every = [param.opts for param in command.params if isinstance(param, click.Option)]
-    return {max(names, key=len) for names in every}
+    return below | {max(names, key=len) for names in every}
 
 
 def test_the_guide_lists_every_option_and_no_other() -> None:
