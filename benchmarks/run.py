@@ -14,6 +14,7 @@ from time import perf_counter
 
 import extremes
 import memory
+import meter
 import peers
 import privacy
 import pseudonyms
@@ -34,6 +35,7 @@ ON_GRID: dict[str, Callable[[Stream, Scale], list[report.Result]]] = {
     "single": speed.one_at_a_time,
     "pairs": memory.live_pairs,
     "reclaiming": memory.reclaiming,
+    "meter": meter.beside_gate,
 }
 ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "tail": memory.endless_tail,

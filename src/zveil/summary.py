@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from zveil.gate import Gate
+from zveil.meter import Reading
 from zveil.policy import Attribute
 
 
@@ -75,6 +76,26 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a meter shows of what left: by the set of values of each pseudonym, without times."""
+
+    present: Reading
+    """The period that the stream is in."""
+    periods: list[Reading]
+    """All in which something left, in their order: the last thousand."""
+    bytes: int
+    """Memory of what is measured."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Give it as plain values, for JSON."""
+        return {
+            "observer": "set of values",
+            "periods": [period.as_dict() for period in self.periods],
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rung:
     """What a z would have released."""
 
@@ -141,6 +162,8 @@ class Summary:
     """None where the state ends with the run."""
     ended: str = "end of input"
     """Why it ended: ``end of input``, ``closed pipe``, ``signal``, ``bad input`` or ``error``."""
+    meter: Measured | None = None
+    """What was measured; None without a meter."""
 
     @property
     def observed(self) -> int:
@@ -190,7 +213,10 @@ class Summary:
 
     def as_dict(self, *, without_z: bool = False) -> dict[str, object]:
         """Give it as plain values, for JSON; `without_z` for a trial of no z in particular."""
-        found = asdict(self)
+        found = asdict(replace(self, meter=None))
+        del found["meter"]
+        if self.meter is not None:
+            found["meter"] = self.meter.as_dict()
         if without_z:
             for name in ("policy", "left", "outcomes"):
                 del found[name]

@@ -1,7 +1,7 @@
 //! The gate: one decision for each observation, at the moment it arrives.
 
 use crate::admission::{Admission, Admitted};
-use crate::column::{Role, Value};
+use crate::column::{Prepares, Role, Value};
 use crate::crew::Crew;
 use crate::crowd::Rules;
 use crate::error::Error;
@@ -213,11 +213,6 @@ impl Gate {
             .unzip()
     }
 
-    /// Hashes a value once that is going to come many times, such as a dictionary's.
-    pub fn prepare(&self, value: Value, role: Role) -> Option<Value<'static>> {
-        self.hasher.block(value, role).map(Value::Prepared)
-    }
-
     /// Erases one user from every attribute and says how many they were in.
     ///
     /// Of each of these attributes the other z_max - 1 users seen last remain, or all there are in
@@ -262,6 +257,12 @@ impl Gate {
             bytes: sum.bytes as u64,
             clock: Some(self.admission.clock).filter(|clock| *clock != i64::MIN),
         }
+    }
+}
+
+impl Prepares for Gate {
+    fn prepare(&self, value: Value, role: Role) -> Option<Value<'static>> {
+        self.hasher.block(value, role).map(Value::Prepared)
     }
 }
 

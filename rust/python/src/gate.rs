@@ -79,10 +79,10 @@ impl Gate {
         py.detach(|| {
             let times = times::column(times, scale)?;
             let mut gate = self.guard()?;
-            let users = column(users, Role::User, Some(&gate))?;
+            let users = column(users, Role::User, Some(&*gate))?;
             let levels: Vec<Box<dyn Column>> = levels
                 .iter()
-                .map(|level| column(level, Role::Attribute, Some(&gate)))
+                .map(|level| column(level, Role::Attribute, Some(&*gate)))
                 .collect::<PyResult<_>>()?;
             let levels: Vec<&dyn Column> = levels.iter().map(|level| &**level).collect();
             let mut decisions = vec![VEILED; times.len()];

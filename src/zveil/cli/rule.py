@@ -49,7 +49,10 @@ OPTIONS = {
     "id": Said("--id", "input", "id"),
 }
 _REQUIRED = ("time", "user", "attributes", "window")
-_TYPED = ("keep", "time-format", "key-file", "max-line", "max-future", "rotate", "state-every")
+_TYPED = (
+    "keep", "time-format", "key-file", "max-line", "max-future", "rotate", "state-every",
+    "meter-memory",
+)  # fmt: skip
 _DURATIONS = ("window", "lateness", "max_future", "rotate")
 
 

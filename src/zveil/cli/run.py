@@ -27,6 +27,7 @@ from zveil.durations import duration_ns, size_bytes
 from zveil.io import Format, SourceError, find, format_of
 from zveil.io.presets import NAMES
 from zveil.memory import ceiling
+from zveil.meter import Meter
 from zveil.policy import Policy, Pseudonym
 from zveil.run import MAX_BAD, Run
 from zveil.state.error import StateError
@@ -216,6 +217,14 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--dry-run", is_flag=True,
     help="Write no data; show what z = 2, 5, 10, 20, ... would release. For you, not to publish.",
 )  # fmt: skip
+@click.option(
+    "--meter", "measures", is_flag=True,
+    help="Measure all along how many visible users share the set of their released values.",
+)  # fmt: skip
+@click.option(
+    "--meter-memory", default="1GB", show_default=True, metavar="SIZE",
+    help="Most memory for that; a period that needs more is not measured.",
+)  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; errors are told.")
 @click.option(
     "--json", "as_json", is_flag=True, help="The summary as one JSON object, on standard error."
@@ -240,6 +249,8 @@ def run(
     max_bad: float,
     max_line: str,
     dry_run: bool,
+    measures: bool,
+    meter_memory: str,
     quiet: bool,
     as_json: bool,
     **said: Any,
@@ -285,6 +296,8 @@ def run(
         raise click.UsageError(
             "-z: say how many users must share a value; --dry-run shows what each would release"
         )
+    if measures and dry_run:
+        raise click.UsageError("--meter: with --dry-run nothing leaves that could be measured")
     for name, value in _FRUGAL.items():
         os.environ.setdefault(name, value)
     if without_z:
@@ -320,6 +333,7 @@ def run(
             report=report,
             memory=ceiling(),
             store=store,
+            meter=_meter(policy, meter_memory) if measures else None,
         )
         progress.also = _exported(metrics, tokens_file, going)
         if store is not None and state_reset:
@@ -390,3 +404,14 @@ def _trial(policy: Policy) -> list[int]:
     """Give the z that are tried: the policy's too, where it has one."""
     own = {attribute.z for attribute in policy.attributes}
     return sorted({*TRIAL, *(own if len(own) == 1 else ())})
+
+
+def _meter(policy: Policy, memory: str) -> Meter:
+    """Make a meter whose periods are those of the pseudonyms."""
+    length = policy.rotate_ns
+    return Meter(
+        rotate=None if length is None else f"{length}ns",
+        lateness=f"{policy.lateness_ns}ns",
+        memory_limit=size_bytes(memory, "meter-memory"),
+        time_unit="ns",
+    )

@@ -134,6 +134,7 @@ class ColumnStream:
             self._act.check(source.schema)
             return self._act
         setting, outlet = self._setting, self._outlet
+        to = outlet.to or self._format
         act = ColumnsAct(
             setting.policy,
             setting.gates,
@@ -141,6 +142,8 @@ class ColumnStream:
             keyring=setting.keyring,
             stop_at_problem=setting.stop_at_problem,
             ids=setting.ids,
+            meter=setting.meter,
+            hides_empty=to in (Format.CSV, Format.TSV),
         )
         self._act = act
         if self._state is not None and self._state["act"] is not None:
@@ -150,7 +153,6 @@ class ColumnStream:
                     f"are kept; {RESET}"
                 )
             act.resume(self._state["act"])
-        to = outlet.to or self._format
         outlet.to = to
         if not outlet.writes:
             return act

@@ -14,12 +14,13 @@ from zveil.durations import LONGEST_NS, duration_ns
 from zveil.fields import FieldError
 from zveil.gate import Gate
 from zveil.io import ByteSource, Format, Input
+from zveil.meter import Meter
 from zveil.policy import Policy
 from zveil.run.ending import BadInputError, Stop
 from zveil.run.outlet import Outlet
 from zveil.run.station import Counts, Pauses, Setting
 from zveil.run.text import TextStream
-from zveil.summary import Summary
+from zveil.summary import Measured, Summary
 
 if TYPE_CHECKING:
     from zveil.io.columnar import BatchSource
@@ -108,6 +109,8 @@ class Run:
         Bytes for the state where the policy has no limit; no limit by default.
     store
         Where the state is kept, and gone on from; by default it ends with the run.
+    meter
+        Is shown what leaves, and is part of the account; its periods must be those of the keyring.
     """
 
     def __init__(
@@ -127,8 +130,10 @@ class Run:
         report: Callable[[str], None] = lambda _: None,
         memory: int | None = None,
         store: Store | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.policy = policy
+        self._meter = meter
         self.inputs = list(inputs)
         formats = list(dict.fromkeys(source.format for source in inputs if source.format))
         if len(formats) > 1:
@@ -173,6 +178,7 @@ class Run:
             stop=self._stop,
             ids=self._ids(memory, store),
             gap=None if self._keeper is None else self._keeper.gap,
+            meter=meter,
         )
         self._stream: TextStream | ColumnStream | None = None
         self._source: ByteSource | BatchSource | None = None
@@ -256,6 +262,12 @@ class Run:
             found.repeated, found.forgotten_ids = counts.repeated, self._setting.ids.forgotten
         if self._keeper is not None:
             found.state = self._keeper.keeping()
+        if self._meter is not None:
+            found.meter = Measured(
+                present=self._meter.report(),
+                periods=self._meter.periods(),
+                bytes=self._meter.bytes,
+            )
         found.bytes_in = self.position
         found.bytes_out = self._outlet.position
         found.seconds = time.monotonic() - self._began

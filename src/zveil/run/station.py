@@ -10,6 +10,7 @@ from zveil._native import EventIds, Keyring
 from zveil.fields import FieldError, wrong_columns
 from zveil.gate import Gate
 from zveil.io import Input
+from zveil.meter import Meter
 from zveil.policy import Policy
 from zveil.run.ending import Stop
 from zveil.run.gap import Gap
@@ -31,6 +32,7 @@ class Setting:
     outlet: Outlet
     stop: Stop
     ids: EventIds | None = None
+    meter: Meter | None = None
     gap: Gap | None = None
     """What is to be told about the first event."""
 

@@ -65,6 +65,7 @@ class TextStream:
             stop_at_problem=setting.stop_at_problem,
             threads=setting.threads,
             ids=setting.ids,
+            meter=setting.meter,
         )
         self.is_settled = True
         """Whether all that is decided is written."""
