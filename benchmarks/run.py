@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 
 import extremes
+import hold
 import memory
 import meter
 import peers
@@ -47,6 +48,7 @@ ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "state": state.runs,
     "estimator": privacy.estimator,
     "audit": privacy.audit,
+    "hold": hold.runs,
 }
 
 

@@ -93,7 +93,8 @@ def require_equal(readings: list[Reading], wanted: list[tuple[int | None, dict[i
     for each in readings:
         assert each.users == sum(each.sizes.values())
         assert each.classes == sum(users // size for size, users in each.sizes.items())
-        assert not (each.late or each.is_stopped)
+        assert not each.late
+        assert not each.is_stopped
 
 
 def told_of(random: Random, length: int) -> Any:
@@ -246,8 +247,6 @@ def test_a_record_without_a_user_adds_nothing(tmp_path: Path) -> None:
     assert [reading.start_ns for reading in readings] == [7_200 * 10**9]
     kept = measured(policy(keep_keys=True), source, tmp_path / "out.ndjson")
     assert [(reading.users, reading.late) for reading in kept] == [(0, 1), (1, 0)]
-
-
 
 
 def test_the_program_and_its_audit(tmp_path: Path) -> None:

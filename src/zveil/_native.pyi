@@ -131,6 +131,39 @@ class Gate:
     def _set_z(self, z: int) -> None:
         """Set z anew, on every attribute at once."""
 
+    def close(self) -> None:
+        """Release nothing from here on, and count everyone as before; until z is set anew.
+
+        A snapshot does not know of it: a gate that is restored is open.
+        """
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, and z not set since."""
+
+    def _clock(self) -> int | None:
+        """Tell the largest time taken, in nanoseconds since 1970."""
+
+    def _count_users(self) -> None:
+        """Count the users of all observations from here on, decided or not; about."""
+
+    def _census(self) -> bytes | None:
+        """Give what that count stands on: 4 KiB that no user can be read from."""
+
+    def _resume_census(self, registers: bytes) -> None:
+        """Go on with a count of users of a gate with the same key."""
+
+    def _users(self) -> float | None:
+        """Tell how many users there were since `_count_users`, to a few percent."""
+
+    def _crowds(self, least: int) -> tuple[bytes, bytes, bytes]:
+        """Give the attributes with at least so many users in the window up to the gate's clock.
+
+        As 64-bit numbers: what tells each apart, how many users it has, z_max at the most, and the
+        nanoseconds that they were counted in: the window, or less where no more are remembered.
+        Takes a pass over the state.
+        """
+
     @property
     def key(self) -> bytes:
         """The 32 secret bytes; needed to restore a snapshot."""
@@ -236,7 +269,7 @@ def save_state(
     path: str | PathLike[str],
     key: bytes,
     note: bytes,
-    parts: Sequence[Gate | EventIds],
+    parts: Sequence[Gate | EventIds | Meter],
     *,
     sync: Sequence[int] = ...,
     keep: Sequence[int] = ...,
@@ -254,7 +287,7 @@ def save_state(
 
 def load_state(
     path: str | PathLike[str], key: bytes, *, threads: int = 1
-) -> tuple[bytes, list[Gate | EventIds]]:
+) -> tuple[bytes, list[Gate | EventIds | Meter]]:
     """Give the note and the parts of a saved state, in their order.
 
     Times of these gates are in nanoseconds; `Gate._exchange` brings one to where others are. With
@@ -348,7 +381,7 @@ class Meter:
         fields: Sequence[tuple[str, Any, builtins.bytes | None]],
         unit_ns: int,
     ) -> None:
-        """Take in Arrow arrays of one length: for each field its name, its values, what was released.
+        """Take in Arrow arrays of one length: for each field its name, its values, what left.
 
         That has a byte for each row, 0 where the value was veiled; None if all were released.
         """
@@ -391,6 +424,21 @@ class Meter:
 
     def _load(self, saved: builtins.bytes) -> None:
         """Become the meter that was saved, if it was of the same key."""
+
+    def _exchange(self, other: Meter) -> None:
+        """Swap all that two meters are."""
+
+    def _settings(self) -> tuple[int | None, int, int | None]:
+        """Give the length of a period, the lateness and the limit on memory."""
+
+    def _resettle(self, *, lateness_ns: int, memory_limit: int | None) -> None:
+        """Go on with a lateness of no more than before, and another limit."""
+
+    def give_up(self) -> None:
+        """Let go of what is measured: periods that are not over say that they were stopped.
+
+        One user cannot be erased: there is nothing to look up by what they have.
+        """
 
 @type_check_only
 class _Tally(TypedDict):

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from zveil.gate import Gate
-from zveil.meter import Reading
+from zveil.meter import Meter, Reading
 from zveil.policy import Attribute
 
 
@@ -86,6 +87,11 @@ class Measured:
     bytes: int
     """Memory of what is measured."""
 
+    @classmethod
+    def of(cls, meter: Meter) -> "Measured":
+        """Read it off a meter."""
+        return cls(present=meter.report(), periods=meter.periods(), bytes=meter.bytes)
+
     def as_dict(self) -> dict[str, object]:
         """Give it as plain values, for JSON."""
         return {
@@ -164,6 +170,8 @@ class Summary:
     """Why it ended: ``end of input``, ``closed pipe``, ``signal``, ``bad input`` or ``error``."""
     meter: Measured | None = None
     """What was measured; None without a meter."""
+    hold: dict[str, Any] | None = None
+    """What was done to hold a level of k-anonymity; None where none was."""
 
     @property
     def observed(self) -> int:
@@ -215,6 +223,8 @@ class Summary:
         """Give it as plain values, for JSON; `without_z` for a trial of no z in particular."""
         found = asdict(replace(self, meter=None))
         del found["meter"]
+        if self.hold is None:
+            del found["hold"]
         if self.meter is not None:
             found["meter"] = self.meter.as_dict()
         if without_z:

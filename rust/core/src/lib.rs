@@ -16,6 +16,7 @@
 
 mod admission;
 mod batch;
+mod census;
 mod codec;
 mod column;
 mod crew;
@@ -48,7 +49,7 @@ pub mod text;
 pub use batch::VEILED;
 pub use column::{Blocks, Column, Prepares, Role, Value};
 pub use error::{Error, SnapshotError};
-pub use gate::{Gate, Stats};
+pub use gate::{CrowdSize, Gate, Stats};
 pub use ids::EventIds;
 pub use meter::{Field, Lens, Meter, MeterSettings, Reading, Released, Shown, Sight};
 pub use names::{ListError, NameFilter, NameList};

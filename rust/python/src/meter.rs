@@ -166,6 +166,11 @@ impl Meter {
         Ok(())
     }
 
+    #[pyo3(name = "_resettle", signature = (*, lateness_ns, memory_limit))]
+    fn resettle(&self, lateness_ns: i64, memory_limit: Option<usize>) -> PyResult<()> {
+        Ok(self.guard()?.resettle(lateness_ns, memory_limit).map_err(Failure::from)?)
+    }
+
     fn give_up(&self) -> PyResult<()> {
         self.guard()?.give_up();
         Ok(())

@@ -3,6 +3,7 @@
 import sys
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 
@@ -72,15 +73,18 @@ def account(summary: Summary, *, without_z: bool = False) -> str:
     # A trial has its own table of what would be released.
     outcomes = [] if summary.rungs else summary.outcomes
     if len(outcomes) == 1:
-        rows += _outcome_rows(outcomes[0])
+        rows += _outcome_rows(outcomes[0], is_tuned=summary.hold is not None)
     elif outcomes:
         rows.append(("left", summary.left, _share(summary.left, records)))
     text = [_table(rows)]
     if len(outcomes) > 1:
         for outcome in outcomes:
-            text += [outcome.attribute, _table(_outcome_rows(outcome))]
+            rows = _outcome_rows(outcome, is_tuned=summary.hold is not None)
+            text += [outcome.attribute, _table(rows)]
     if summary.meter is not None:
         text += _measured(summary.meter)
+    if summary.hold is not None:
+        text.append(_held(summary.hold))
     if summary.repeated:
         text.append(f"sent again, decided once by their id: {summary.repeated:,}")
     if summary.forgotten_ids:
@@ -110,6 +114,15 @@ def account(summary: Summary, *, without_z: bool = False) -> str:
     if summary.ended != "end of input":
         text.append(f"ended early: {summary.ended}")
     return "\n".join(text)
+
+
+def _held(hold: dict[str, Any]) -> str:
+    count = len(hold["changes"])
+    now = "nothing is released now" if hold["z"] is None else f"it is {hold['z']:,} now"
+    return (
+        f"z was tuned to hold k = {hold['k']} for {hold['p']:.1%} of the visible users: set "
+        f"{'once' if count == 1 else f'{count:,} times'}, {now}"
+    )
 
 
 def _at_present(reading: Reading) -> str:
@@ -172,11 +185,12 @@ def trial(summary: Summary) -> str:
     return "\n".join(text)
 
 
-def _outcome_rows(outcome: Outcome) -> list[tuple[str, int, str]]:
+def _outcome_rows(outcome: Outcome, *, is_tuned: bool = False) -> list[tuple[str, int, str]]:
     z = outcome.z
     always = [("released", outcome.released)]
     if z > 1:
-        always.append((f"veiled: fewer than {z} users", outcome.few_users))
+        few = "fewer users than needed" if is_tuned else f"fewer than {z} users"
+        always.append((f"veiled: {few}", outcome.few_users))
     rare = [
         ("veiled: outside the window of its value", outcome.few_users if z == 1 else 0),
         ("veiled: too late", outcome.late),

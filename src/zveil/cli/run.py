@@ -81,6 +81,19 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--window", metavar="DURATION", help="How far back they count: 90s, 1h, 7d.  [required, *]"
 )
 @click.option(
+    "--hold", metavar="'k=K p=P'",
+    help="Instead of -z: tune z so that a share P of the visible users, over each --rotate, has "
+    "the same set of values released as K - 1 others.  [*]",
+)  # fmt: skip
+@click.option(
+    "--z-min", type=click.IntRange(1), metavar="N",
+    help="With --hold: the smallest z.  [default: 2, *]",
+)  # fmt: skip
+@click.option(
+    "--z-max", type=click.IntRange(1), metavar="N",
+    help="With --hold: the largest z; memory grows with it.  [default: 1000, *]",
+)  # fmt: skip
+@click.option(
     "--noise", type=click.IntRange(0), metavar="N",
     help="Let each value need up to so many users more, drawn under the key.  [default: 0, *]",
 )  # fmt: skip
@@ -275,6 +288,8 @@ def run(
         -z 50 --window 1d -o released.parquet
     zveil run events.ndjson --time ts --user uid --attribute host \\
         --window 1h --dry-run
+    zveil run events.ndjson --time ts --user uid --attribute host \\
+        --window 1h --rotate 24h --hold 'k=2 p=0.95' > released.ndjson
     zveil run events.ndjson --policy zveil.toml
 
     \b
@@ -291,10 +306,11 @@ def run(
     With --state it can be killed at any moment and started again: every event is decided once, and
     a file (-o) is gone on with exactly where the state stands. A pipe cannot be rewound.
     """  # noqa: D301  # click's mark for text that must not be wrapped
-    without_z = policy_file is None and said["z"] is None
+    without_z = policy_file is None and said["z"] is None and said["hold"] is None
     if without_z and not dry_run:
         raise click.UsageError(
-            "-z: say how many users must share a value; --dry-run shows what each would release"
+            "-z: say how many users must share a value, or what --hold is to hold; --dry-run shows "
+            "what each z would release"
         )
     if measures and dry_run:
         raise click.UsageError("--meter: with --dry-run nothing leaves that could be measured")
@@ -307,6 +323,8 @@ def run(
     try:
         fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
         policy = policy_of(policy_file, said | fields | {"format": stated})
+        if policy.hold is not None and dry_run:
+            raise click.UsageError("--dry-run: tries z that stay; leave out the level to hold")
         progress = Progress(quiet=quiet or as_json)
 
         def report(words: str) -> None:
@@ -333,7 +351,7 @@ def run(
             report=report,
             memory=ceiling(),
             store=store,
-            meter=_meter(policy, meter_memory) if measures else None,
+            meter=meter_of(policy, meter_memory) if measures or policy.hold else None,
         )
         progress.also = _exported(metrics, tokens_file, going)
         if store is not None and state_reset:
@@ -406,7 +424,7 @@ def _trial(policy: Policy) -> list[int]:
     return sorted({*TRIAL, *(own if len(own) == 1 else ())})
 
 
-def _meter(policy: Policy, memory: str) -> Meter:
+def meter_of(policy: Policy, memory: str) -> Meter:
     """Make a meter whose periods are those of the pseudonyms."""
     length = policy.rotate_ns
     return Meter(

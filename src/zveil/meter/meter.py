@@ -128,11 +128,11 @@ class Meter(_native.Meter):
         >>> Meter(rotate="24h").report().users
         0
         """
-        return _reading(self._present())
+        return Reading(**self._present())
 
     def periods(self) -> list[Reading]:
         """Show all periods with something released, in their order: the last thousand."""
-        return [_reading(found) for found in self._periods()]
+        return [Reading(**found) for found in self._periods()]
 
     @classmethod
     def restore(cls, saved: bytes, key: bytes, *, time_unit: TimeUnit = "s") -> Self:
@@ -159,7 +159,3 @@ class Meter(_native.Meter):
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a meter holds a secret and is not pickled; use save() and restore()")
-
-
-def _reading(found: dict[str, Any]) -> Reading:
-    return Reading(**found)

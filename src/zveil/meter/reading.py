@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 KS = (2, 3, 5, 10)
@@ -32,7 +32,8 @@ class Reading:
     is_over: bool
     """No more can come: what is shown stays."""
     is_stopped: bool
-    """The limit on memory ended the measuring of this period: nothing is known, all counts are 0."""
+    """The limit on memory ended the measuring of this period, or it was not seen from its start:
+    nothing is known, all counts are 0."""
 
     def at_least(self, k: int) -> int:
         """Count the users whose k is at least this."""
@@ -49,6 +50,13 @@ class Reading:
     def shares(self) -> dict[int, float | None]:
         """The shares of visible users whose k is at least 2, 3, 5, 10."""
         return {k: self.share(k) for k in KS}
+
+    def brief(self) -> Reading:
+        """Give the same, with the distribution no finer than the k whose shares are told."""
+        sizes = dict.fromkeys((1, *KS), 0)
+        for k, users in self.sizes.items():
+            sizes[max(size for size in sizes if size <= k)] += users
+        return replace(self, sizes={k: users for k, users in sizes.items() if users})
 
     def as_dict(self) -> dict[str, Any]:
         """Give it as plain values, for JSON; without the distribution."""

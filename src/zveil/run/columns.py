@@ -101,11 +101,20 @@ class ColumnStream:
         gap, row = self._setting.gap, 0
         while gap is not None and gap.is_open and row < batch.num_rows:
             before = act.records
-            yield batch.slice(row, 1)
+            yield from self._steered(batch.slice(row, 1))
             row += 1
             gap.look(has_event=act.records > before)
         if row < batch.num_rows:
-            yield batch.slice(row)
+            yield from self._steered(batch.slice(row))
+
+    def _steered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Cut a batch where z is tuned."""
+        steering = self._setting.steering
+        if steering is None:
+            yield batch
+            return
+        for piece in steering.pieces_of_columns(batch.num_rows):
+            yield batch.slice(piece.start, piece.stop - piece.start)
 
     def counts(self) -> Counts:
         """Tell what there was so far."""

@@ -23,6 +23,7 @@ from zveil.run.text import TextStream
 from zveil.summary import Measured, Summary
 
 if TYPE_CHECKING:
+    from zveil.hold.steering import Steering
     from zveil.io.columnar import BatchSource
     from zveil.run.columns import ColumnStream
     from zveil.run.keeper import Keeper
@@ -160,11 +161,15 @@ class Run:
                 self._outlet,
                 self._gates,
                 keyring,
+                meter,
                 report,
                 self._stop,
                 threads=threads,
             )
             self._left = self._keeper.left
+        self._steering = None if policy.hold is None else self._steered(policy, meter)
+        if self._keeper is not None and self._steering is not None:
+            self._keeper.steer(self._steering)
         self._setting = Setting(
             policy=policy,
             gates=self._gates,
@@ -179,12 +184,22 @@ class Run:
             ids=self._ids(memory, store),
             gap=None if self._keeper is None else self._keeper.gap,
             meter=meter,
+            steering=self._steering,
         )
         self._stream: TextStream | ColumnStream | None = None
         self._source: ByteSource | BatchSource | None = None
         self._format: Format | None = None
         self._done_bytes = 0 if self._keeper is None else self._keeper.finished_bytes
         self._began = time.monotonic()
+
+    def _steered(self, policy: Policy, meter: Meter | None) -> Steering:
+        """Make what tunes z."""
+        # Loads the model, which takes longer than a run without it needs to start.
+        from zveil.hold.steering import Steering, steered
+
+        if not self._outlet.writes or meter is None:
+            raise ValueError("hold: expected with a meter, and no trial of other z")
+        return Steering(steered(policy, self._gates, meter, self._report), meter)
 
     def go(self, watch: Watch = lambda _: None) -> Summary:
         """Run to the end; whatever ends it, what was decided is written.
@@ -263,11 +278,9 @@ class Run:
         if self._keeper is not None:
             found.state = self._keeper.keeping()
         if self._meter is not None:
-            found.meter = Measured(
-                present=self._meter.report(),
-                periods=self._meter.periods(),
-                bytes=self._meter.bytes,
-            )
+            found.meter = Measured.of(self._meter)
+        if self._steering is not None:
+            found.hold = self._steering.controller.account()
         found.bytes_in = self.position
         found.bytes_out = self._outlet.position
         found.seconds = time.monotonic() - self._began

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from zveil._native import EventIds, Keyring
 from zveil.fields import FieldError, wrong_columns
@@ -15,6 +16,9 @@ from zveil.policy import Policy
 from zveil.run.ending import Stop
 from zveil.run.gap import Gap
 from zveil.run.outlet import Outlet
+
+if TYPE_CHECKING:
+    from zveil.hold.steering import Steering
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,7 @@ class Setting:
     stop: Stop
     ids: EventIds | None = None
     meter: Meter | None = None
+    steering: Steering | None = None
     gap: Gap | None = None
     """What is to be told about the first event."""
 

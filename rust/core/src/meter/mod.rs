@@ -113,7 +113,21 @@ struct Scratch {
 
 impl Meter {
     pub fn new(settings: MeterSettings, secret: Secret) -> Result<Self, Error> {
-        let MeterSettings { rotate, lateness, memory_limit } = settings;
+        Self::check(&settings)?;
+        Ok(Self {
+            lens: Arc::new(Lens::new(&secret)),
+            budget: Budget::new(settings.memory_limit),
+            settings,
+            secret,
+            clock: i64::MIN,
+            open: BTreeMap::new(),
+            finished: VecDeque::new(),
+            scratch: Scratch::default(),
+        })
+    }
+
+    fn check(settings: &MeterSettings) -> Result<(), Error> {
+        let MeterSettings { rotate, lateness, .. } = *settings;
         let wrong = |parameter, rule: &str, got: i64| {
             Err(Error::Setting { parameter, rule: rule.to_owned(), got: got.to_string() })
         };
@@ -126,16 +140,7 @@ impl Meter {
             let rule = "expected at least a 100,000th of the lateness, as nanoseconds from 1";
             return wrong("rotate", rule, length);
         }
-        Ok(Self {
-            lens: Arc::new(Lens::new(&secret)),
-            budget: Budget::new(memory_limit),
-            settings,
-            secret,
-            clock: i64::MIN,
-            open: BTreeMap::new(),
-            finished: VecDeque::new(),
-            scratch: Scratch::default(),
-        })
+        Ok(())
     }
 
     pub fn settings(&self) -> &MeterSettings {
@@ -251,6 +256,12 @@ impl Meter {
             return;
         }
         self.clock = time;
+        self.end_periods();
+    }
+
+    /// Closes the account of the periods that are over.
+    fn end_periods(&mut self) {
+        let time = self.clock;
         while let Some(first) = self.open.first_entry()
             && is_over(&self.settings, time, *first.key())
         {
@@ -271,14 +282,36 @@ impl Meter {
         }
     }
 
-    /// Lets go of all that is measured at present; the periods that are open say that they were stopped.
-    /// So whoever is to be erased is: one user cannot be, for there is nothing to look their pairs up by.
+    /// Lets go of all that is measured at present; the periods to which more may come say that they were
+    /// stopped. So whoever is to be erased is: one user cannot be, for there is nothing to look their
+    /// pairs up by. And nobody takes for whole what was not seen from its beginning.
     pub fn give_up(&mut self) {
         for Open(open) in self.open.values_mut() {
             if let Some(measured) = open.take() {
                 measured.free(&mut self.budget);
             }
         }
+        if self.clock != i64::MIN {
+            let oldest = self.period_of(self.clock.saturating_sub(self.settings.lateness));
+            for period in oldest..=self.period() {
+                self.open.entry(period).or_insert(Open(None));
+            }
+        }
+    }
+
+    /// Goes on with a lateness of no more than before, and another limit, where they have changed while
+    /// it was kept. What is above the limit stays until it is let go of.
+    pub fn resettle(&mut self, lateness: i64, memory_limit: Option<usize>) -> Result<(), Error> {
+        if lateness > self.settings.lateness {
+            let rule = format!("expected at most {}, as it was", self.settings.lateness);
+            return Err(Error::Setting { parameter: "lateness", rule, got: lateness.to_string() });
+        }
+        let settings = MeterSettings { lateness, memory_limit, ..self.settings };
+        Self::check(&settings)?;
+        self.settings = settings;
+        self.budget.set_limit(memory_limit);
+        self.end_periods();
+        Ok(())
     }
 
     /// The number of the present period, which the clock is in.

@@ -159,11 +159,33 @@ fn what_is_cut_off_or_altered_or_of_another_key_is_refused() {
 }
 
 #[test]
-fn what_is_given_up_is_gone() {
-    let mut meter = meter(settings(Some(10), 0));
-    meter.count(&[sight(&meter, 1, 1, 1), sight(&meter, 11, 1, 1)]);
+fn what_is_given_up_is_gone_until_another_period() {
+    let mut meter = meter(settings(Some(10), 5));
+    meter.count(&[sight(&meter, 1, 1, 1), sight(&meter, 17, 1, 1)]);
     meter.give_up();
-    let [before, now] = &meter.periods()[..] else { panic!("two periods") };
-    assert!(!before.is_stopped && now.is_stopped);
-    assert_eq!(meter.bytes(), 0);
+    let stopped = |meter: &mut Meter| -> Vec<bool> {
+        meter.periods().iter().map(|period| period.is_stopped).collect()
+    };
+    assert_eq!(stopped(&mut meter), [false, true]);
+    assert_eq!((meter.bytes(), meter.counts(1, 2)), (0, None));
+    meter.count(&[sight(&meter, 18, 2, 1), sight(&meter, 21, 2, 1)]);
+    assert_eq!(stopped(&mut meter), [false, true, false]);
+    // The period before may have gone without anything to be shown, and is not known any more either.
+    let mut other = self::meter(settings(Some(10), 5));
+    other.advance(32);
+    other.give_up();
+    other.count(&[sight(&other, 28, 1, 1), sight(&other, 33, 1, 1)]);
+    assert_eq!(stopped(&mut other), [true, true]);
+}
+
+#[test]
+fn a_lower_lateness_ends_periods_at_once() {
+    let mut meter = meter(settings(Some(10), 5));
+    meter.count(&[sight(&meter, 9, 1, 1), sight(&meter, 12, 1, 1)]);
+    assert!(meter.resettle(6, None).is_err());
+    meter.resettle(1, Some(1 << 30)).unwrap();
+    let over: Vec<_> = meter.periods().iter().map(|period| period.is_over).collect();
+    assert_eq!(over, [true, false]);
+    let again = Meter::of_bytes(Secret::new(KEY), &meter.to_bytes().unwrap());
+    assert_eq!(again.unwrap().periods(), meter.periods());
 }
