@@ -117,7 +117,7 @@ def account(summary: Summary, *, without_z: bool = False) -> str:
 
 
 def _held(hold: dict[str, Any]) -> str:
-    count = len(hold["changes"])
+    count = sum(hold["tally"].values())
     now = "nothing is released now" if hold["z"] is None else f"it is {hold['z']:,} now"
     return (
         f"z was tuned to hold k = {hold['k']} for {hold['p']:.1%} of the visible users: set "

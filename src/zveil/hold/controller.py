@@ -144,6 +144,7 @@ class Controller:
             "margin": now.correction.margin,
             "periods": [each.as_dict() for each in now.ended],
             "changes": [each.as_dict() for each in now.changes],
+            "tally": dict(now.tally),
         }
 
     def state(self) -> dict[str, Any]:

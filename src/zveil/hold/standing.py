@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
-from zveil.hold.change import Change, Ended
+from zveil.hold.change import Change, Ended, Kind
 from zveil.hold.correction import Correction
 from zveil.hold.course import Course
 
@@ -52,6 +52,8 @@ class Standing:
         Whether it was said that no z is enough.
     changes, ended
         What was done, and the periods that are over: the last thousand.
+    tally
+        How often z was set, by the kind of change.
     """
 
     z: int | None = None
@@ -70,6 +72,7 @@ class Standing:
     is_told: bool = False
     changes: list[Change] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
+    tally: dict[str, int] = field(default_factory=lambda: dict.fromkeys(get_args(Kind), 0))
 
     @property
     def share(self) -> float | None:
@@ -80,6 +83,7 @@ class Standing:
     def note(self, change: Change) -> None:
         """Remember a change."""
         self.z = change.z
+        self.tally[change.kind] += 1
         self.changes = [*self.changes, change][-_REMEMBERED:]
 
     def note_end(self, ended: Ended) -> None:
@@ -96,6 +100,7 @@ class Standing:
             "correction": self.correction.state(),
             "changes": [each.as_dict() for each in self.changes],
             "ended": [each.as_dict() for each in self.ended],
+            "tally": dict(self.tally),
         }
 
     @classmethod
@@ -113,6 +118,7 @@ class Standing:
             last=None if last is None else (int(last[0]), int(last[1])),
             changes=[Change(**each) for each in state["changes"]],
             ended=[Ended(**each) for each in state["ended"]],
+            tally=dict(state["tally"]),
         )
         found.correction.resume(state["correction"])
         return found

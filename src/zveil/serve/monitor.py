@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,13 +76,12 @@ class Holding:
     @classmethod
     def of(cls, account: Mapping[str, Any]) -> Holding:
         """Read it off what `zveil.hold.Controller.account` gives."""
-        kinds = Counter(change["kind"] for change in account["changes"])
         return cls(
             k=account["k"],
             wanted=account["p"],
             z=account["z"],
             outlook=account["outlook"],
-            changes={kind: kinds[kind] for kind in ("opened", "raised", "lowered", "closed")},
+            changes=account["tally"],
         )
 
 
