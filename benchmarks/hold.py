@@ -64,27 +64,33 @@ def _one(name: str, trial: tuning.Trial, scale: Scale) -> Iterator[Result]:
     if absent := peers.missing(peers.ZANON):
         yield Figures("a level held: zanon", case, {}, note=absent)
         return
-    short = replace(trial, periods=min(scale.hold_zanon_periods, trial.periods))
-    part = f"{name}, first {short.periods} periods"
-    found, z, seconds = zanon(scenario, events, short)
-    values = {"z at its end": z, "lowest": min(each.share or 0.0 for each in found[1:])}
-    values |= {"released": _released(found[1:]), "us an event": seconds * 1e6}
-    yield Figures("a level held: zanon", part, values)
+    # Of the flash crowds the period in which the first of them comes.
+    last = min(5, trial.periods) if name == "flash crowds" else min(2, trial.periods)
+    found, z, seconds = zanon(scenario, events, replace(trial, periods=last), first=last - 1)
+    values = {"z at its end": z, "share": found[-1].share or 0.0}
+    values |= {"released": found[-1].released, "us an event": seconds * 1e6}
+    yield Figures("a level held: zanon", f"{name}, period {last}", values)
 
 
 def write_authors(path: Path) -> None:
-    """Run the authors' program on the streams whose second period is like the others."""
-    trial = replace(tuning.FULL, periods=2)
+    """Run the authors' program on two periods of each stream, and write down the second of them.
+
+    Of the flash crowds that is the fifth, in which the first of them comes: it knows no more of the
+    stream than the last window.
+    """
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(("stream", "period", "z", "visible", "share", "released"))
-        for name in ("stationary", "day and night", "two classes"):
+        for name in tuning.STREAMS:
+            has_flash = name == "flash crowds"
+            trial = replace(tuning.FULL, periods=5 if has_flash else 2)
             scenario = trial.scenario(name, 1)
             events = Events.joined(list(scenario.columns()))
-            found, z, _ = zanon(scenario, events, trial)
+            found, z, _ = zanon(scenario, events, trial, first=trial.periods - 1)
             last = found[-1]
             share, released = f"{last.share:.6g}", f"{last.released:.6g}"
             table.writerow((name, last.period, z, last.visible, share, released))
+            file.flush()
 
 
 def _released(found: list[tuning.Period]) -> float:
@@ -145,16 +151,18 @@ def _run(*arguments: str | Path) -> str:
 
 
 def zanon(
-    scenario: Scenario, events: Events, trial: tuning.Trial
+    scenario: Scenario, events: Events, trial: tuning.Trial, *, first: int = 1
 ) -> tuple[list[tuning.Period], int, float]:
     """Let the authors' program hold the level as it does: over the last window.
 
-    Called as its users would. What each period comes to, its z at the end, seconds for an event.
+    Called as its users would. What each period from the `first` on comes to, its z at the end,
+    seconds for an event.
     """
     from zanonymity import zanon as module  # type: ignore[import-untyped]
 
-    end = scenario.start * 1000 + trial.periods * trial.rotate * scenario.window_ms
-    part = events.at(slice(0, int(np.searchsorted(events.time_ms, end))))
+    length_ms = trial.rotate * scenario.window_ms
+    ends = scenario.start * 1000 + np.array([first - 1, trial.periods]) * length_ms
+    part = events.at(slice(*np.searchsorted(events.time_ms, ends)))
     seconds_of = (part.time_ms - scenario.start * 1000) / 1000
     rows = zip(
         seconds_of.tolist(), map(str, part.user.tolist()), map(str, part.rank.tolist()), strict=True
@@ -185,7 +193,8 @@ def zanon(
     )
     if np.count_nonzero(mask) < 0.999 * len(left):
         raise peers.DisagreementError("zanon: what it wrote is not what it was given")
-    return tuning.periods(scenario, part, mask, trial), int(contestant.z), seconds
+    found = tuning.periods(scenario, part, mask, trial)[first - 1 :]
+    return found, int(contestant.z), seconds
 
 
 if __name__ == "__main__":

@@ -52,7 +52,6 @@ class Scale:
     # Often enough for several saves while all of them live.
     state_often: str = "250ms"
     state_kept: int = 5_000_000
-    hold_zanon_periods: int = 2
     judged: bool = True
 
 

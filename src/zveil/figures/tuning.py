@@ -163,6 +163,9 @@ def periods(scenario: Scenario, events: Events, is_released: Mask, trial: Trial)
     for each in range(trial.periods):
         rows = slice(*np.searchsorted(number, [each, each + 1]))
         kept = is_released[rows]
+        if not kept.size:
+            found.append(Period(each + 1, 0, None, 0.0))
+            continue
         sizes = _sizes(events.user[rows][kept], events.rank[rows][kept], scenario.attributes)
         share = float(np.mean(sizes >= trial.hold.k)) if len(sizes) else None
         found.append(Period(each + 1, len(sizes), share, float(kept.mean())))

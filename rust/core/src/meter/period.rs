@@ -145,7 +145,7 @@ impl Period {
         fresh.clear();
         for sight in sights {
             let pair = pair(sight.user, sight.value);
-            if self.pairs.at_home(&pair).is_none() && self.pairs.entry(pair, budget)?.2 {
+            if self.pairs.entry(pair, budget)?.2 {
                 self.users.prefetch((sight.user >> 64) as u64);
                 fresh.push((sight.user, sight.value));
             }
@@ -157,13 +157,8 @@ impl Period {
     fn change_users(&mut self, fresh: &Fresh, budget: &mut Budget) -> Result<(), Full> {
         for (user, value) in fresh {
             let mark = Mark::new(*user);
-            let new = User::new(mark);
-            let user = if let Some((line, at)) = self.users.at_home(&new) {
-                &mut line.0[at]
-            } else {
-                let (line, at, _) = self.users.entry(new, budget)?;
-                &mut line.0[at]
-            };
+            let (line, at, _) = self.users.entry(User::new(mark), budget)?;
+            let user = &mut line.0[at];
             let before = user.print();
             user.set_print(before ^ value);
             if let Changed::Some(changed) = &mut self.changed

@@ -202,26 +202,47 @@ impl<L: Line> Table<L> {
         self.live -= 1;
     }
 
-    /// Where it is, if it is in the lines that its hash leads to, as nearly all are.
+    /// The line of the wanted entry, its place there, and whether it is new: then it is put there.
+    ///
+    /// Nearly all are in the lines that their hash leads to, or there is room there: those that were
+    /// fetched. The rest takes the long way.
     #[inline(always)]
-    pub(super) fn at_home(&mut self, wanted: &L::Entry) -> Option<(&mut L, usize)> {
-        let hash = L::hash(wanted);
+    pub(super) fn entry(
+        &mut self,
+        wanted: L::Entry,
+        budget: &mut Budget,
+    ) -> Result<(&mut L, usize, bool), Full> {
+        let hash = L::hash(&wanted);
         let number = self.segment(hash);
-        let segment = &mut self.segments[number];
+        let segment = &self.segments[number];
         let home = segment.home(hash);
-        for line in &mut segment.lines[home..home.wrapping_add(L::WIDTH)] {
-            match line.find(wanted) {
-                (Some(at), _) => return Some((line, at)),
-                (None, free) if free < L::ENTRIES => return None,
+        let has_room = segment.live < segment.most;
+        let found = segment.lines[home..home.wrapping_add(L::WIDTH)].iter().zip(home..);
+        for (line, place) in found {
+            match line.find(&wanted) {
+                (Some(at), _) => return Ok((&mut self.segments[number].lines[place], at, false)),
+                (None, free) if free < L::ENTRIES && has_room => {
+                    return Ok((self.put(number, place, free, wanted), free, true));
+                }
+                (None, free) if free < L::ENTRIES => break,
                 _ => {}
             }
         }
-        None
+        self.far_entry(wanted, budget)
     }
 
-    /// The line of the wanted entry, its place there, and whether it is new: then it is put there.
+    #[inline(always)]
+    fn put(&mut self, segment: usize, line: usize, at: usize, entry: L::Entry) -> &mut L {
+        let segment = &mut self.segments[segment];
+        segment.live = segment.live.wrapping_add(1);
+        self.live = self.live.wrapping_add(1);
+        let line = &mut segment.lines[line];
+        line.set(at, Some(entry));
+        line
+    }
+
     #[inline(never)]
-    pub(super) fn entry(
+    fn far_entry(
         &mut self,
         wanted: L::Entry,
         budget: &mut Budget,
@@ -240,12 +261,7 @@ impl<L: Line> Table<L> {
                 }
             }
         };
-        let segment = &mut self.segments[number];
-        segment.live = segment.live.wrapping_add(1);
-        self.live = self.live.wrapping_add(1);
-        let line = &mut segment.lines[line];
-        line.set(at, Some(wanted));
-        Ok((line, at, true))
+        Ok((self.put(number, line, at, wanted), at, true))
     }
 
     #[cold]
