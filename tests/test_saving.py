@@ -136,7 +136,7 @@ def test_parts_are_checked(path: Path) -> None:
     gate = filled()
     with pytest.raises(ValueError, match="each of them once"):
         save_state(path, KEY, b"", [gate, gate])
-    with pytest.raises(TypeError, match="parts: expected gates and event ids, got str"):
+    with pytest.raises(TypeError, match="parts: expected gates, event ids and meters, got str"):
         save_state(path, KEY, b"", ["gate"])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="note: expected at most"):
         save_state(path, KEY, bytes((16 << 20) + 1), [gate])

@@ -59,7 +59,9 @@ def test_from_the_first_event_to_a_server_that_is_gone(tabs: Any) -> None:
         assert service.end() == 0
         expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
         assert page.locator(".page").evaluate("(each) => getComputedStyle(each).opacity") < "1"
-        tab.said.clear()  # the browser's own words about a server that is gone
+        # The browser goes on trying, and saying so, for as long as the page is open.
+        tab.close()
+        tab.said.clear()
 
 
 def test_it_is_seen_by_two_at_once(tabs: Any, service: Service) -> None:

@@ -290,8 +290,7 @@ class Keeper:
             if begun and place is not None:
                 self.done = place.done
         saved.gates_into(self._gates)
-        if was["input"].get("id") == now["input"].get("id"):
-            self.ids = saved.ids
+        self.ids = saved.ids
         if self._meter is not None:
             # What nobody sends again, and left after the state was saved, was not measured.
             is_whole = note["ended"] or not self._keeps_rest
@@ -332,6 +331,12 @@ class Keeper:
                 f"{self._store.path}: the fields that leave are others under this policy, and the "
                 f"output would be of two kinds; give this run a state and an output of its own, or "
                 f"{RESET}"
+            )
+        if was["input"].get("id") != now["input"].get("id"):
+            raise StateError(
+                f"{self._store.path}: the ids of events (--id, or input.id of the policy) were "
+                f"taken from another field, or from none; name the same, give this run a state of "
+                f"its own, or {RESET}"
             )
 
     def _tell(self, saved: Saved) -> None:
