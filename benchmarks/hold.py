@@ -40,10 +40,10 @@ def runs(scale: Scale) -> list[Result]:
     """Hold a level on every stream; a quick run on one, for three periods."""
     trial = tuning.FULL if scale.judged else replace(tuning.QUICK, periods=3)
     names = tuning.STREAMS if scale.judged else tuning.STREAMS[-1:]
-    return [result for name in names for result in _one(name, trial, scale)]
+    return [result for name in names for result in _one(name, trial)]
 
 
-def _one(name: str, trial: tuning.Trial, scale: Scale) -> Iterator[Result]:
+def _one(name: str, trial: tuning.Trial) -> Iterator[Result]:
     scenario = trial.scenario(name, 1)
     events = Events.joined(list(scenario.columns()))
     hold = trial.hold

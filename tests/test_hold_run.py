@@ -169,14 +169,19 @@ def test_a_policy_file_says_it_too() -> None:
     policy = parse_policy(FILE)
     assert policy.hold == Hold(k=2, p=0.8, z_min=5, z_max=1_000)
     assert [(each.z, each.most_z) for each in policy.attributes] == [(5, 1_000), (9, 1_000)]
-    assert [gate.z_max for gate in policy.gates()] == [1_000, 1_000]
+    assert [(gate.z_max, gate.is_closed) for gate in policy.gates()] == [(1_000, True)] * 2
     options = {"time": "ts", "user": "user", "attributes": ["site"], "window": "1h"}
     said = Policy.of(**options, z=5, rotate="24h", hold=Hold(p=0.8, z_min=5))  # type: ignore[arg-type]
     one = parse_policy(FILE.replace(', { field = "page", window = "2h", z = 9 }', ""))
     assert said.fingerprint == one.fingerprint
     assert one.fingerprint != parse_policy(FILE).fingerprint
     other = parse_policy(FILE.replace("0.8", "0.9"))
-    assert [change.fate for change in changes(policy.meaning(), other)] == ["kept", "kept"]
+    found = changes(policy, other)
+    assert [change.fate for change in found] == ["kept", "kept"]
+    assert "The level that is held begins anew" in found[0].why[-1]
+    stays = parse_policy(FILE.replace("hold = { p = 0.8, z_min = 5 }", "").replace(
+        'window = "1h"', 'window = "1h", z = 5'))  # fmt: skip
+    assert "No level is held any more" in changes(policy, stays)[0].why[-1]
     assert other.fingerprint != policy.fingerprint
 
 

@@ -339,6 +339,8 @@ class Policy:
     ) -> list[Gate]:
         """Make the gates: one for each attribute, each with a secret of its own.
 
+        Where a level is to be held, they are closed: `zveil.hold.Controller` opens them.
+
         Parameters
         ----------
         z
@@ -376,6 +378,9 @@ class Policy:
                 raise _of_gate(error, number, each) from None
             if self.limits.attributes is not None:
                 gates[-1]._limit_attributes(self.attributes_part or 1)
+            if self.hold is not None and z is None:
+                # Whoever does not know how to hold a level releases nothing.
+                gates[-1].close()
         return gates
 
     def memory_part(self, default: int | None = None, *, threads: int = 1) -> int | None:
