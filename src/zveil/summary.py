@@ -88,9 +88,10 @@ class Measured:
     """Memory of what is measured."""
 
     @classmethod
-    def of(cls, meter: Meter) -> "Measured":
-        """Read it off a meter."""
-        return cls(present=meter.report(), periods=meter.periods(), bytes=meter.bytes)
+    def of(cls, meter: Meter, *, is_brief: bool = False) -> "Measured":
+        """Read it off a meter; without the periods where it is to be brief."""
+        periods = [] if is_brief else meter.periods()
+        return cls(present=meter.report(), periods=periods, bytes=meter.bytes)
 
     def as_dict(self) -> dict[str, object]:
         """Give it as plain values, for JSON."""

@@ -67,6 +67,19 @@ def test_the_figures_of_a_run_are_shown_while_it_runs(port: int) -> None:
     }
 
 
+def test_the_meter_of_a_run_is_shown_too() -> None:
+    port = free_port()
+    with Started("--metrics", str(port), "-q", "--meter") as started:
+        started.send(line(START, "ada", "a.example") + line(START, "bob", "a.example"))
+        assert b"a.example" in started.line()
+        found = figures(port)
+        assert (found["zveil_visible_users"], found["zveil_visible_classes"]) == (1, 1)
+        assert (found["zveil_alike_users2"], found["zveil_meter_stopped"]) == (0, 0)
+        started.send(line(START, "cyd", "a.example"))
+        assert b"a.example" in started.line()
+        assert figures(port)["zveil_alike_users2"] == 2
+
+
 def test_it_answers_to_little_else(port: int) -> None:
     assert ask(port, "/healthz") == (200, b'{"status":"ok"}\n')
     assert ask(port, "/readyz")[0] == 200

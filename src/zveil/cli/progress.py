@@ -36,7 +36,7 @@ class Progress:
             return
         self._next = now + _EVERY_S
         self._is_dirty = True
-        click.echo("\r\x1b[2K" + line(run.summary(), run.size), err=True, nl=False)
+        click.echo("\r\x1b[2K" + line(run.summary(is_brief=True), run.size), err=True, nl=False)
 
     def clear(self) -> None:
         """Take the line away, so that something else can be printed."""

@@ -358,7 +358,7 @@ class Keeper:
         self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
     ) -> None:
         if isinstance(source, ByteSource):
-            self._unread = source.given - stream.done(source)
+            self._unread = max(source.given - stream.done(source), 0)
         if not self._is_stream and not self._is_final:
             self._position.place = self._place(source, stream.done(source), is_whole=False)
 

@@ -241,8 +241,8 @@ class Run:
         """
         self._stop.ask()
 
-    def summary(self) -> Summary:
-        """Give the account as it stands."""
+    def summary(self, *, is_brief: bool = False) -> Summary:
+        """Give the account as it stands; without the periods of a meter where it is to be brief."""
         counts = Counts() if self._keeper is None else self._keeper.counts
         if self._stream is not None:
             counts = self._stream.counts()
@@ -278,7 +278,7 @@ class Run:
         if self._keeper is not None:
             found.state = self._keeper.keeping()
         if self._meter is not None:
-            found.meter = Measured.of(self._meter)
+            found.meter = Measured.of(self._meter, is_brief=is_brief)
         if self._steering is not None:
             found.hold = self._steering.controller.account()
         found.bytes_in = self.position

@@ -393,7 +393,7 @@ class Engine:
             if self._steering is not None:
                 summary.hold = self._steering[0].controller.account()
         if self._meter is not None:
-            summary.meter = Measured.of(self._meter)
+            summary.meter = Measured.of(self._meter, is_brief=True)
         keeping = self.keeping
         return figures(
             summary,

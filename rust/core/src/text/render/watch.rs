@@ -41,7 +41,7 @@ impl Watch {
     /// Looks at the rows of one part that leave.
     pub(super) fn look(&self, of: &Renderer, leaving: &Leaving, sights: &mut Vec<Sight>) {
         let Leaving { block, rows, leaving, decisions: (decisions, first), made } = *leaving;
-        let mut spelled = Vec::new();
+        let (mut spelled, mut name) = (Vec::new(), Vec::new());
         for (place, row) in leaving.iter().map(|row| *row as usize).enumerate() {
             let decided = (decisions, first + row);
             let mut user = None;
@@ -61,9 +61,9 @@ impl Watch {
                 user = user.or_else(|| match made {
                     None => self.lens.user(super::value(rows.users[row], block, &rows.decoded)?),
                     Some(made) => {
-                        let mut spelled = Vec::with_capacity(40);
-                        (*made.get(place)?)?.put(&mut spelled);
-                        self.lens.user(Value::Text(&spelled))
+                        name.clear();
+                        (*made.get(place)?)?.put(&mut name);
+                        self.lens.user(Value::Text(&name))
                     }
                 });
                 let Some(user) = user else { break };
