@@ -28,9 +28,12 @@ help:
 demo: .venv/ready
 	@$(BIN)/zveil demo
 
+# Files of tests side by side, as many as there are cores; each file's in their order.
+AT_ONCE := --numprocesses auto --dist loadfile
+
 test: .venv/ready
 	cargo test --quiet
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(AT_ONCE)
 
 check: .venv/ready
 	$(BIN)/ruff check .
@@ -62,7 +65,7 @@ wheel: .venv/ready
 	.venv-wheel/bin/python -m pip install --quiet --upgrade pip
 	.venv-wheel/bin/python -m pip install --quiet --group test dist/*.whl
 	cp -r tests dist/tests
-	cd dist/tests && ../../.venv-wheel/bin/python -m pytest --quiet -p no:cacheprovider --ignore repository \
+	cd dist/tests && ../../.venv-wheel/bin/python -m pytest $(AT_ONCE) --quiet -p no:cacheprovider --ignore repository \
 		--ignore-glob '*/test_killed_*' --ignore state/test_failing_disk.py .
 	.venv-wheel/bin/zveil demo >/dev/null
 	rm -rf dist/tests
