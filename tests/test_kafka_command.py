@@ -62,6 +62,17 @@ def test_logs_are_no_messages(tmp_path: Path) -> None:
     assert "messages are records of JSON" in refused(*TOPICS, "--policy", str(policy))
 
 
+def test_a_level_that_is_held_does_not_partition(tmp_path: Path) -> None:
+    policy = tmp_path / "zveil.toml"
+    policy.write_text(
+        '[hold]\nk = 2\np = 0.9\nz_max = 50\n[time]\nfield = "ts"\n[user]\nfield = "uid"\n'
+        'rotate = "1d"\nkeep_keys = true\n[[attribute]]\nfield = "host"\nz = 3\nwindow = "1h"\n',
+        encoding="utf-8",
+    )
+    said = " ".join(refused(*TOPICS, "--policy", str(policy)).split())
+    assert "hold: a level of k-anonymity is of all that a user shows" in said
+
+
 def test_settings_go_to_the_clients_they_are_for() -> None:
     said = parse_settings(["security.protocol=SSL", "producer.linger.ms=7", "consumer.a=b=c"])
     clients = Clients(brokers="k:1", group="g", said=said)

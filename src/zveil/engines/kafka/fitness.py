@@ -11,8 +11,8 @@ _FORMATS = (Format.NDJSON, Format.CSV, Format.TSV)
 def check(policy: Policy) -> None:
     """Refuse what needs all of a stream in one place, or what workers cannot share.
 
-    Whatever looks across attributes does not partition: a meter of the output's k-anonymity, a z
-    that is held by one. It belongs here, before anything is read.
+    Whatever looks across attributes does not partition, and belongs here: it is refused before
+    anything is read.
 
     Raises
     ------
@@ -23,6 +23,12 @@ def check(policy: Policy) -> None:
     if form is not None and form not in _FORMATS:
         raise PolicyError(
             ("input", "format"), "messages are records of JSON (ndjson), CSV (csv) or TSV (tsv)"
+        )
+    if policy.hold is not None:
+        raise PolicyError(
+            ("hold",),
+            "a level of k-anonymity is of all that a user shows, and a worker sees a part of it; "
+            "state a z instead, or decide the stream in one place with zveil run or zveil serve",
         )
     if policy.user.rotate is not None and not policy.user.keep_keys:
         raise PolicyError(
