@@ -70,7 +70,7 @@ def test_a_level_that_is_held_does_not_partition(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     said = " ".join(refused(*TOPICS, "--policy", str(policy)).split())
-    assert "hold: a level of k-anonymity is of all that a user shows" in said
+    assert "hold: who looks like whom is not known to one part of a stream" in said
 
 
 def test_settings_go_to_the_clients_they_are_for() -> None:

@@ -132,6 +132,7 @@ impl Written {
             start = *end;
             record
         })
+    }
 }
 
 impl Renderer {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zveil.io import Format, format_of
 from zveil.policy import Policy, PolicyError
+from zveil.policy.hold import IN_PARTS
 
 _FORMATS = (Format.NDJSON, Format.CSV, Format.TSV)
 
@@ -25,11 +26,7 @@ def check(policy: Policy) -> None:
             ("input", "format"), "messages are records of JSON (ndjson), CSV (csv) or TSV (tsv)"
         )
     if policy.hold is not None:
-        raise PolicyError(
-            ("hold",),
-            "a level of k-anonymity is of all that a user shows, and a worker sees a part of it; "
-            "state a z instead, or decide the stream in one place with zveil run or zveil serve",
-        )
+        raise PolicyError(("hold",), IN_PARTS.removeprefix("hold: "))
     if policy.user.rotate is not None and not policy.user.keep_keys:
         raise PolicyError(
             ("user", "rotate"),
