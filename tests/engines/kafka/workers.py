@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from topics import read, values
 
 from zveil.engines.kafka.keying import murmur2
@@ -144,8 +145,20 @@ class Group:
     def decided(self) -> int:
         return sum(self.positions().values())
 
-    def output(self, *, committed: bool = True) -> list[bytes]:
-        return values(read(self.bootstrap, self.to, committed=committed))
+    def output(self) -> list[bytes]:
+        """Read what is committed; nothing may be open any more, which would hold readers back."""
+        self.until(lambda: self._ends(IsolationLevel.READ_COMMITTED) == self._ends())
+        return values(read(self.bootstrap, self.to))
+
+    def _ends(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> dict[int, int]:
+        known = self._asking.list_topics(self.to, timeout=10).topics[self.to]
+        asked = {TopicPartition(self.to, each): OffsetSpec.latest() for each in known.partitions}
+        found = self._admin.list_offsets(asked, isolation_level=level, request_timeout=10)
+        return {part.partition: future.result().offset for part, future in found.items()}
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def close(self) -> None:
         for each in self.running:

@@ -80,6 +80,7 @@ class Clients:
     said: Mapping[str, str] = field(default_factory=dict)
     at_once: bool = True
     ends: bool = False
+    drawn: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     def __post_init__(self) -> None:
         for name in self.said:
@@ -128,8 +129,7 @@ class Clients:
         found |= self._said("producer.")
         found |= {"enable.idempotence": True, "acks": "all", "delivery.report.only.error": True}
         if self.delivery == "exactly-once":
-            name = self.instance or uuid.uuid4().hex
-            found["transactional.id"] = f"{self.group}-{name}"
+            found["transactional.id"] = f"{self.group}-{self.instance or self.drawn}"
         return found
 
     @property

@@ -7,12 +7,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from zveil.engines.kafka.caller import Caller, StuckError
 from zveil.engines.kafka.client import Clients, KafkaFailure, Report
 
 PATIENCE_S = 60.0
 """How long Kafka may take to answer before a worker gives up."""
 
 _TRY_S = 5.0
+# For so long more is decided while records are on their way; so often it is asked whether they are.
+_LATE_S = 1.0
+_AGAIN_S = 0.01
+# A call may take so much longer than it was told to before it is taken to be stuck.
+_STUCK_S = 3 * _TRY_S
+_FENCED = (
+    "fenced: another worker has this one's --instance, or its transaction took longer than "
+    "transaction.timeout.ms; what it did not commit is decided by others"
+)
 # A transaction that fails so often without any between that does not is not going to succeed.
 _MOST_ABORTS = 10
 
@@ -47,8 +57,11 @@ class Deliver(Protocol):
     def wait_s(self) -> float | None:
         """How long there is until then; None if there is nothing to commit."""
 
-    def commit(self, offsets: Sequence[Any]) -> None:
+    def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:
         """Keep how far it is decided; all records sent before are out then.
+
+        False if they are not out yet, and it is worth to go on meanwhile; not if it is the last
+        commit for some of the partitions.
 
         Raises
         ------
@@ -171,6 +184,8 @@ class ExactlyOnce(_Timed):
 
     def __init__(self, *made: Any) -> None:
         super().__init__(*made)
+        self._caller = Caller()
+        self._left: list[Any] = []
         self._is_open = False
         self._fruitless = 0
         self._try(lambda: self._producer.init_transactions(_TRY_S))
@@ -182,17 +197,15 @@ class ExactlyOnce(_Timed):
             self._try(self._producer.begin_transaction)
             self._is_open = True
 
-    def commit(self, offsets: Sequence[Any]) -> None:
-        """Commit the transaction, with offsets in it."""
+    def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:  # noqa: ARG002
+        """Commit the transaction, with offsets in it: all at once, or nothing of it."""
         if not self._is_open:
-            return
+            return True
         producer = self._producer
         try:
             if offsets:
-                group = self._consumer.consumer_group_metadata()
-                self._try(
-                    lambda: producer.send_offsets_to_transaction(list(offsets), group, _TRY_S)
-                )
+                group, sent = self._consumer.consumer_group_metadata(), list(offsets)
+                self._try(lambda: producer.send_offsets_to_transaction(sent, group, _TRY_S))
             self._try(lambda: producer.commit_transaction(_TRY_S))
         except AbortedError:
             self.abandon()
@@ -206,6 +219,7 @@ class ExactlyOnce(_Timed):
         self._fruitless = 0
         self._is_open = False
         self._done()
+        return True
 
     def abandon(self) -> None:
         """Abort the transaction: nobody sees what was sent in it."""
@@ -223,7 +237,11 @@ class ExactlyOnce(_Timed):
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
-                call()
+                self._caller.call(call, _STUCK_S)
+            except StuckError:
+                # Its coordinator came back, and it has not noticed.
+                self._renew("Kafka does not answer this producer any more")
+                raise AbortedError from None
             except KafkaException as found:
                 error = found.args[0]
                 if error.fatal() and error.code() in (
@@ -231,7 +249,10 @@ class ExactlyOnce(_Timed):
                     KafkaError.INVALID_PRODUCER_EPOCH,
                     KafkaError.PRODUCER_FENCED,
                 ):
-                    self._renew()
+                    if self._clients.instance is not None:
+                        raise KafkaFailure(_FENCED) from None
+                    # Nobody else has a name that was drawn.
+                    self._renew("a transaction took longer than transaction.timeout.ms")
                     raise AbortedError from None
                 if error.txn_requires_abort():
                     raise AbortedError from None
@@ -251,19 +272,16 @@ class ExactlyOnce(_Timed):
             else:
                 return
 
-    def _renew(self) -> None:
-        """Go on with another producer: this one is not listened to any more.
-
-        Nobody else has a name that was drawn: the transaction took too long, and was closed.
-        """
-        if self._clients.instance is not None:
-            raise KafkaFailure(
-                "fenced: another worker has this one's --instance, or its transaction took longer "
-                "than transaction.timeout.ms; what it did not commit is decided by others"
-            )
-        self._report("a transaction took longer than transaction.timeout.ms, and was closed")
+    def _renew(self, why: str) -> None:
+        """Go on with another producer, which closes what this one has left open."""
+        self._report(f"{why}: its transaction is closed, and another producer takes its place")
+        # It may still be in a call: it goes when the program does.
+        self._left.append(self._producer)
+        if len(self._left) > _MOST_ABORTS:
+            raise KafkaFailure(f"{why}: tried {_MOST_ABORTS} times")
         self._is_open = False
         self.aborts += 1
+        self._caller = Caller()
         self._producer = self._clients.producer(self._report, on_delivery=self._sent)
         self._try(lambda: self._producer.init_transactions(_TRY_S))
 
@@ -271,21 +289,35 @@ class ExactlyOnce(_Timed):
 class AtLeastOnce(_Timed):
     """Records go out at once, and offsets behind them: after a failure some come again."""
 
-    def commit(self, offsets: Sequence[Any]) -> None:
-        """Wait until records are out, then commit offsets."""
-        from confluent_kafka import KafkaError, KafkaException
+    def __init__(self, *made: Any) -> None:
+        super().__init__(*made)
+        self._late: float | None = None
 
-        until = time.monotonic() + PATIENCE_S
+    def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:
+        """Commit offsets once records are out; waits for them only at the end, or after long."""
+        now = time.monotonic()
+        if len(self._producer) and not is_last and now < (self._late or now + _LATE_S):
+            self._check()
+            self._late = self._late or now + _LATE_S
+            self._last = now - self._every_s + _AGAIN_S
+            return False
+        until = now + PATIENCE_S
         while self._producer.flush(1.0):
             self._check()
             if time.monotonic() > until or self._is_stopped():
                 raise KafkaFailure("records could not be sent: see whether the brokers are there")
         self._check()
-        self._since = None
-        if not offsets:
-            return
+        if offsets:
+            self._keep(list(offsets), is_last=is_last)
+        self._late = None
+        self._done()
+        return True
+
+    def _keep(self, offsets: list[Any], *, is_last: bool) -> None:
+        from confluent_kafka import KafkaError, KafkaException
+
         try:
-            self._consumer.commit(offsets=list(offsets), asynchronous=False)
+            self._consumer.commit(offsets=offsets, asynchronous=not is_last)
         except KafkaException as found:
             error = found.args[0]
             moved = (
@@ -297,9 +329,6 @@ class AtLeastOnce(_Timed):
             # Whoever has the partition now decides again what was not committed.
             if error.code() not in moved and not error.retriable():
                 raise KafkaFailure(f"offsets could not be committed: {error.str()}") from None
-            self._last = time.monotonic()
-            return
-        self._done()
 
     def abandon(self) -> None:
         """Commit nothing; what was sent is out."""

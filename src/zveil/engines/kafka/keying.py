@@ -105,7 +105,6 @@ class Keying:
         for place, key in zip(places, keys, strict=True):
             if key is not None:
                 self._compare(some[place].key(), key, some[place].partition())
-        self._warn()
 
     def split(self) -> dict[str, int]:
         """Tell how often a value of each attribute came on another partition than before."""
@@ -121,7 +120,8 @@ class Keying:
                 name for name, of in HASHES.items() if of(key) % self._partitions != partition
             }
 
-    def _warn(self) -> None:
+    def warn(self) -> None:
+        """Say what was found; to be called now and then, and at the end."""
         topic = self._topic
         if self._seen >= _ENOUGH and 2 * self._keyed < self._seen:
             self._once(

@@ -144,7 +144,9 @@ class Worker:
         try:
             while not self._is_asked and not (self._once and self._is_done()):
                 self._step()
-            self._commit()
+            self._commit(is_last=True)
+            if self._keying is not None:
+                self._keying.warn()
         except BaseException:
             self._abandon()
             raise
@@ -175,6 +177,8 @@ class Worker:
         if now >= self._next_tick:
             self._next_tick = now + _TICK_S
             self.account.lags = self._held.lags()
+            if self._keying is not None:
+                self._keying.warn()
 
     def _take(self, messages: list[Any]) -> None:
         from confluent_kafka import Message
@@ -185,7 +189,7 @@ class Worker:
         start = 0
         # Messages come in runs of one partition.
         for number, run in groupby(map(Message.partition, messages)):
-            end = start + sum(1 for _ in run)
+            end = start + len(list(run))
             self._take_run(number, messages[start:end])
             start = end
         for number in ended:
@@ -228,7 +232,7 @@ class Worker:
         self._delivery.begin()
         if left.troubles:
             self._tell(left.troubles, messages)
-        self.account.bytes_in += sum(len(value) for value in values if value)
+        self.account.bytes_in += sum(map(len, filter(None, values)))
         self.account.bytes_out += sum(map(len, left.records))
         leaving = self._leaving
         if leaving.is_plain:
@@ -261,9 +265,9 @@ class Worker:
                 key = source.key() if leaving.key == "source" else None
             self._delivery.send(self._to, record, key, **more)
 
-    def _commit(self) -> None:
+    def _commit(self, *, is_last: bool = False) -> None:
         try:
-            self._delivery.commit(self._held.to_commit())
+            is_kept = self._delivery.commit(self._held.to_commit(), is_last=is_last)
         except AbortedError:
             self._report(
                 "a transaction was aborted: what is not committed is decided again, with what was "
@@ -271,7 +275,8 @@ class Worker:
             )
             self._held.aborted()
         else:
-            self._held.committed()
+            if is_kept:
+                self._held.committed()
 
     def _come(self, partitions: list[Any]) -> None:
         self.account.drop(self._held.come(partitions))
@@ -286,7 +291,7 @@ class Worker:
     def _go(self, partitions: list[Any]) -> None:
         """Give partitions away: what was decided is committed while they are still ours."""
         if not self._is_over:
-            self._commit()
+            self._commit(is_last=True)
         self.account.drop(self._held.go(partitions))
 
     def _lose(self, partitions: list[Any]) -> None:
