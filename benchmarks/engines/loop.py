@@ -95,7 +95,7 @@ def main(
             going.serve()
             position = TopicPartition(source, 0, message.offset() + 1)
         if position is not None and going.is_due:
-            going.commit([position])
+            going.commit([position], is_last=False)
     while not is_asked:
         wait_s = going.wait_s
         first = consumer.poll(0.1 if wait_s is None else min(wait_s, 0.1))
@@ -107,7 +107,7 @@ def main(
             position = TopicPartition(source, 0, messages[-1].offset() + 1)
             going.serve()
         if going.is_due and position is not None:
-            going.commit([position])
+            going.commit([position], is_last=False)
     consumer.close()
 
 
