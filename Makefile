@@ -1,7 +1,7 @@
 # Two commands do everything, set-up included: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-RUST := $(shell find rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
+RUST := $(shell find rust/arrow rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
 .PHONY: help demo test check check-k picture bench bench-quick soak wheel clean
 help:
