@@ -194,8 +194,11 @@ class ColumnsAct:
             names = self._keyring.name(times if self._keyring.rotates else None, unit, leaving)
             columns[1] = self._pseudonyms(columns[1], names, leaving)
         for number, field in enumerate(self.schema):
-            if columns[number].type != field.type:  # came as a dictionary, of its own accord
-                columns[number] = columns[number].dictionary_decode()
+            if columns[number].type == field.type:
+                continue
+            if not pa.types.is_dictionary(columns[number].type):
+                raise pa.ArrowTypeError("another type than in the batches before")
+            columns[number] = columns[number].dictionary_decode()  # of its own accord
         return pa.record_batch(columns, schema=self.schema)
 
     def state(self) -> dict[str, Any]:
