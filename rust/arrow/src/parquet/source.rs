@@ -78,6 +78,7 @@ impl Source {
         let told = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).ok()?;
         let mut sorted = columns.clone();
         sorted.sort_unstable();
+        sorted.dedup();
         let places = columns.iter().map(|column| sorted.binary_search(column).unwrap_or(0));
         let (groups, after) = behind(&metadata, after)?;
         Some(Self {
