@@ -54,6 +54,7 @@ SOAK ?= 2h
 soak: .venv/ready
 	@$(BIN)/python benchmarks/soak.py --for $(SOAK)
 
+# Without the tests that kill and starve the program for minutes: a wheel behaves there as the build does.
 wheel: .venv/ready
 	rm -rf dist .venv-wheel
 	$(BIN)/maturin build --release --quiet --out dist
@@ -61,7 +62,8 @@ wheel: .venv/ready
 	.venv-wheel/bin/python -m pip install --quiet --upgrade pip
 	.venv-wheel/bin/python -m pip install --quiet --group test dist/*.whl
 	cp -r tests dist/tests
-	cd dist/tests && ../../.venv-wheel/bin/python -m pytest --quiet -p no:cacheprovider --ignore repository .
+	cd dist/tests && ../../.venv-wheel/bin/python -m pytest --quiet -p no:cacheprovider --ignore repository \
+		--ignore-glob '*/test_killed_*' --ignore state/test_failing_disk.py .
 	.venv-wheel/bin/zveil demo >/dev/null
 	rm -rf dist/tests
 

@@ -13,7 +13,8 @@ import pytest
 
 from zveil.cli import main
 from zveil.cli.run import run
-from zveil.summary import Keeping, Outcome, Rung, Summary
+from zveil.meter import Meter
+from zveil.summary import Keeping, Measured, Outcome, Rung, Summary
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/cli.md"
@@ -109,7 +110,9 @@ def test_every_key_of_the_summary_is_explained() -> None:
     table = text.partition("| key | meaning |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     named = [name for cell, _ in cells for name in re.findall(r"`(\w+)`", cell)]
-    assert sorted(named) == sorted(Summary(policy="0", repeated=0, state=Keeping()).as_dict())
+    measured = Measured.of(Meter())
+    whole = Summary(policy="0", repeated=0, state=Keeping(), meter=measured, hold={})
+    assert sorted(named) == sorted(whole.as_dict())
     meanings = {cell.strip(" `"): meaning for cell, meaning in cells}
     for key, part in (("outcomes", Outcome), ("rungs", Rung), ("state", Keeping)):
         fields = [field.name for field in dataclasses.fields(part)]

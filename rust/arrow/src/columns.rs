@@ -12,13 +12,13 @@ use arrow_array::{
     NullArray, PrimitiveArray, downcast_dictionary_array,
 };
 use arrow_schema::DataType;
-use zveil_core::{Column, Gate, Role, Value};
+use zveil_core::{Column, Prepares, Role, Value};
 
-/// A column of users or attributes. The gate is asked to hash the values of a dictionary once.
+/// A column of users or attributes. A gate or meter is asked to hash the values of a dictionary once.
 pub fn column<'a>(
     array: &'a ArrayRef,
     role: Role,
-    gate: Option<&Gate>,
+    hasher: Option<&dyn Prepares>,
 ) -> Result<Box<dyn Column + 'a>, Unsupported> {
     Ok(match array.data_type() {
         DataType::Null => Box::new(Nulls(array.as_any().downcast_ref().unwrap_or(&NO_ROWS))),
@@ -44,7 +44,7 @@ pub fn column<'a>(
         DataType::LargeBinary => Box::new(Texts(array.as_binary::<i64>())),
         DataType::BinaryView => Box::new(Views(array.as_binary_view())),
         DataType::FixedSizeBinary(_) => Box::new(Fixed(array.as_fixed_size_binary())),
-        DataType::Dictionary(_, _) => return dictionary(array, role, gate),
+        DataType::Dictionary(_, _) => return dictionary(array, role, hasher),
         other => {
             let parameter = match role {
                 Role::User => "users",
@@ -59,30 +59,30 @@ pub fn column<'a>(
 fn dictionary<'a>(
     array: &'a ArrayRef,
     role: Role,
-    gate: Option<&Gate>,
+    hasher: Option<&dyn Prepares>,
 ) -> Result<Box<dyn Column + 'a>, Unsupported> {
     fn with_keys<'a, K: ArrowDictionaryKeyType>(
         keys: &'a PrimitiveArray<K>,
         values: &'a ArrayRef,
         role: Role,
-        gate: Option<&Gate>,
+        hasher: Option<&dyn Prepares>,
     ) -> Result<Box<dyn Column + 'a>, Unsupported>
     where
         K::Native: TryInto<usize>,
     {
-        let values = column(values, role, gate)?;
+        let values = column(values, role, hasher)?;
         // With more words than rows, hashing all of them would not pay.
-        let Some(gate) = gate.filter(|_| values.len() <= keys.len()) else {
+        let Some(hasher) = hasher.filter(|_| values.len() <= keys.len()) else {
             return Ok(Box::new(Looked { keys, values }));
         };
         let hashed = (0..values.len())
-            .map(|at| values.value(at).and_then(|value| gate.prepare(value, role)))
+            .map(|at| values.value(at).and_then(|value| hasher.prepare(value, role)))
             .collect();
         Ok(Box::new(Hashed { keys, hashed }))
     }
     let array = array.as_ref();
     downcast_dictionary_array!(
-        array => with_keys(array.keys(), array.values(), role, gate),
+        array => with_keys(array.keys(), array.values(), role, hasher),
         other => Err(Unsupported::new("dictionary", "integer keys", other))
     )
 }

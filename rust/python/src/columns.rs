@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::ffi::CStr;
 use zveil_arrow::Unsupported;
-use zveil_core::{Column, Gate, Role};
+use zveil_core::{Column, Prepares, Role};
 
 pub(crate) fn unsupported(parameter: &str, expected: &str, got: &str) -> PyErr {
     PyTypeError::new_err(format!("{parameter}: expected {expected}, got {got}"))
@@ -51,11 +51,11 @@ pub(crate) fn refused(found: Unsupported) -> PyErr {
     PyTypeError::new_err(found.to_string())
 }
 
-/// A column of users or attributes. The gate is asked to hash the values of a dictionary once.
+/// A column of users or attributes. A gate or meter is asked to hash the values of a dictionary once.
 pub(crate) fn column<'a>(
     array: &'a ArrayRef,
     role: Role,
-    gate: Option<&Gate>,
+    hasher: Option<&dyn Prepares>,
 ) -> PyResult<Box<dyn Column + 'a>> {
-    zveil_arrow::column(array, role, gate).map_err(refused)
+    zveil_arrow::column(array, role, hasher).map_err(refused)
 }

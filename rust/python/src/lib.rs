@@ -5,6 +5,7 @@ mod failure;
 mod gate;
 mod keyring;
 mod ladder;
+mod meter;
 mod names;
 mod parquet;
 mod scan;
@@ -31,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(state::save_state, module)?)?;
     module.add_function(wrap_pyfunction!(state::load_state, module)?)?;
     module.add_function(wrap_pyfunction!(state::read_note, module)?)?;
+    module.add_class::<meter::Meter>()?;
     module.add_class::<swap::Swap>()?;
     module.add_class::<parquet::ParquetWay>()?;
     module.add_class::<text::TextWay>()?;

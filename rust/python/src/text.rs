@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::keyring::Keyring;
 use crate::ladder::Ladder;
+use crate::meter::Meter;
 use crate::names::NameFilter;
 use crate::state::EventIds;
 use pyo3::exceptions::{PyLookupError, PyValueError};
@@ -52,7 +53,7 @@ impl TextWay {
         gates: &[Py<Gate>],
         data: &[u8],
         last: bool,
-        ids: Option<&Py<EventIds>>,
+        (ids, meter): (Option<&Py<EventIds>>, Option<&Py<Meter>>),
     ) -> PyResult<Vec<Written>> {
         let gates: Vec<&Gate> = gates.iter().map(Py::get).collect();
         for (number, gate) in gates.iter().enumerate() {
@@ -61,7 +62,7 @@ impl TextWay {
             }
         }
         let keyring = self.keyring.as_ref().map(Py::get);
-        let ids = ids.map(Py::get);
+        let (ids, meter) = (ids.map(Py::get), meter.map(Py::get));
         py.detach(|| {
             let mut way = self.lock()?;
             let mut guards = Vec::with_capacity(gates.len());
@@ -72,7 +73,13 @@ impl TextWay {
             let mut ids = ids.map(EventIds::guard).transpose()?;
             let mut keyring = keyring.map(Keyring::lock).transpose()?;
             let beside = Beside { keyring: keyring.as_deref_mut(), ids: ids.as_deref_mut() };
-            way.feed(&mut gates, beside, data, last).map_err(way_failure)
+            let mut meter = meter.map(Meter::guard).transpose()?;
+            way.watch(meter.as_deref().map(zveil_core::Meter::lens));
+            let mut written = way.feed(&mut gates, beside, data, last).map_err(way_failure)?;
+            if let Some(meter) = &mut meter {
+                meter.take_in(&mut written, &gates);
+            }
+            Ok(written)
         })
     }
 }
@@ -176,7 +183,7 @@ impl TextWay {
         Ok(())
     }
 
-    #[pyo3(signature = (gates, data, last, *, ids = None))]
+    #[pyo3(signature = (gates, data, last, *, ids = None, meter = None))]
     fn feed<'py>(
         &self,
         py: Python<'py>,
@@ -184,15 +191,16 @@ impl TextWay {
         data: &[u8],
         last: bool,
         ids: Option<Py<EventIds>>,
+        meter: Option<Py<Meter>>,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let written = self.run(py, &gates, data, last, ids.as_ref())?;
+        let written = self.run(py, &gates, data, last, (ids.as_ref(), meter.as_ref()))?;
         let texts = written.iter().filter(|part| !part.text.is_empty());
         let texts = texts.map(|part| PyBytes::new(py, &part.text)).collect();
         self.lock()?.reuse(written);
         Ok(texts)
     }
 
-    #[pyo3(signature = (gates, data, last, *, ids = None))]
+    #[pyo3(signature = (gates, data, last, *, ids = None, meter = None))]
     fn feed_columns<'py>(
         &self,
         py: Python<'py>,
@@ -200,8 +208,9 @@ impl TextWay {
         data: &[u8],
         last: bool,
         ids: Option<Py<EventIds>>,
+        meter: Option<Py<Meter>>,
     ) -> PyResult<Vec<Vec<Buffers<'py>>>> {
-        let written = self.run(py, &gates, data, last, ids.as_ref())?;
+        let written = self.run(py, &gates, data, last, (ids.as_ref(), meter.as_ref()))?;
         let parts = written.iter().filter(|part| part.records > 0);
         Ok(parts.map(|part| part.columns.iter().map(|one| buffers(py, one)).collect()).collect())
     }

@@ -57,9 +57,10 @@ class ParquetStream:
     ) -> ParquetStream | None:
         """Give one for these inputs if all is plain.
 
-        That is Parquet to Parquet, attributes that leave as they came or veiled, times as they
-        came, and in all files the same flat columns of numbers, text, bytes, dates and timestamps,
-        packed with snappy or not at all. Who goes on with a file goes on in the way it was begun.
+        That is Parquet to Parquet; attributes that leave as they came or veiled, times as they
+        came, and nothing that measures what leaves; in all files the same flat columns of numbers,
+        truth values, text, bytes, dates and timestamps, packed with snappy or not at all; and a
+        file that is gone on with has its columns written as they would be here.
 
         Parameters
         ----------
@@ -74,13 +75,15 @@ class ParquetStream:
         is_parquet = outlet.to in (None, Format.PARQUET) and (
             outlet.path is None or of_path(outlet.path)[1] is Compression.NONE
         )
-        files = [each.path for each in inputs if each.size is not None]
+        files = [
+            each.path
+            for each in inputs
+            if each.size is not None and each.compression is Compression.NONE
+        ]
         paths = [path for path in files if path is not None]
-        if not is_parquet or not outlet.writes or len(paths) < len(inputs) or not paths:
-            return None
-        if any(each.compression is not Compression.NONE for each in inputs) or not _is_plain(
-            policy
-        ):
+        is_read = bool(paths) and len(paths) == len(inputs)
+        is_measured = setting.meter is not None or setting.steering is not None
+        if not (is_parquet and is_read and outlet.writes and _is_plain(policy)) or is_measured:
             return None
         fields = list(policy.fields)
         if policy.keeps_all:

@@ -166,8 +166,8 @@ impl Act {
                 Some(known) => read.insert(known),
                 None => read.insert((beyond, times(&columns[TIME], Scale { unit, beyond })?)),
             };
-            let users = column(&columns[USER], Role::User, Some(gate))?;
-            let values = column(values, Role::Attribute, Some(gate))?;
+            let users = column(&columns[USER], Role::User, Some(&**gate))?;
+            let values = column(values, Role::Attribute, Some(&**gate))?;
             decisions.clear();
             decisions.resize(rows, VEILED);
             gate.observe_many(times, &*users, &*values, decisions)?;

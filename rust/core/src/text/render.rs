@@ -1,6 +1,7 @@
 //! Records that leave, written: released values as they came, veiled ones as null or as a text.
 
 mod plain;
+mod watch;
 
 use super::cell::{Cell, Kind};
 use super::csv::quote_csv;
@@ -13,9 +14,11 @@ use super::rows::{Rows, Spot, SpotKind, value};
 use super::stamp::{self, Step};
 use super::time::TimeFormat;
 use crate::batch::VEILED;
+use crate::meter::Sight;
 use crate::pseudonym::{Named, Pseudonym};
 use plain::{Leaving, Plain};
 use std::io::Write;
+pub(crate) use watch::Watch;
 
 /// Writes records of one stream.
 #[derive(Clone)]
@@ -39,6 +42,8 @@ pub(crate) struct Renderer {
     step: Option<Step>,
     /// Every value leaves as it came, veiled or as a pseudonym.
     plain: Option<Plain>,
+    /// What leaves is looked at too.
+    pub(super) watch: Option<Watch>,
 }
 
 /// What stands for a veiled value.
@@ -99,6 +104,8 @@ pub struct Written {
     pub columns: Vec<TextColumn>,
     /// Records in it.
     pub records: u64,
+    /// What an observer sees of it, where one is watched for.
+    pub sights: Vec<Sight>,
 }
 
 impl Renderer {
@@ -119,6 +126,7 @@ impl Renderer {
                 .collect(),
             step: plan.leaving_step(),
             plain: Plain::new(plan),
+            watch: None,
         };
         renderer.set_fields(&plan.fields, plan.read_in_json().len());
         renderer
@@ -189,11 +197,16 @@ impl Renderer {
             };
             named.pseudonyms(leaving.iter().map(user), &mut made);
         }
-        if let Some(plain) = &self.plain {
+        if self.plain.is_some() || self.watch.is_some() {
             let (leaving, made) = (&leaving[..], named.map(|_| &made[..]));
             let decisions = (decisions, first);
             let leaving = Leaving { block, rows, leaving, decisions, made };
-            return plain.render(self, &leaving, &mut written.text);
+            if let Some(watch) = &self.watch {
+                watch.look(self, &leaving, &mut written.sights);
+            }
+            if let Some(plain) = &self.plain {
+                return plain.render(self, &leaving, &mut written.text);
+            }
         }
         let mut scratch = Vec::new();
         for (place, row) in leaving.into_iter().enumerate() {
@@ -228,6 +241,34 @@ impl Renderer {
                 Output::Columns => record.columns(cells, shown, &mut written.columns),
                 Output::Text(TextFormat::Log(_)) | Output::Nothing => {}
             }
+        }
+    }
+}
+
+impl Renderer {
+    /// The label, or the other value, that an attribute of a row leaves as where it is not the value as
+    /// it came.
+    #[inline(always)]
+    fn label(
+        &self,
+        rows: &Rows,
+        row: usize,
+        attribute: usize,
+        (decisions, at): (&[Vec<i8>], usize),
+    ) -> Option<Spot> {
+        if self.swaps {
+            let spot = rows.attributes.get(attribute)?.get(row).copied();
+            if let Some(other) = spot.filter(|spot| spot.is_swapped()) {
+                return Some(other);
+            }
+        }
+        let Labelled { first, levels, is_exact } = (*self.ladders.get(attribute)?)?;
+        // Levels are counted from the coarsest; what nobody decided about leaves as it is.
+        let released = decisions.get(attribute).map_or(levels - 1, |column| column[at] as usize);
+        match (levels - 1).saturating_sub(released) {
+            0 if is_exact => None,
+            0 => rows.attributes[attribute].get(row).copied(),
+            above => rows.coarser[first + above - 1].get(row).copied(),
         }
     }
 }
@@ -401,22 +442,7 @@ impl Record<'_> {
     /// The label, or the other value, that an attribute leaves as where it is not the value as it came.
     #[inline(always)]
     fn label(&self, field: usize) -> Option<Spot> {
-        let attribute = field.checked_sub(ATTRIBUTES)?;
-        if self.of.swaps {
-            let spot = self.rows.attributes.get(attribute)?.get(self.row).copied();
-            if let Some(other) = spot.filter(|spot| spot.is_swapped()) {
-                return Some(other);
-            }
-        }
-        let Labelled { first, levels, is_exact } = (*self.of.ladders.get(attribute)?)?;
-        let (decisions, at) = self.decided;
-        // Levels are counted from the coarsest; what nobody decided about leaves as it is.
-        let released = decisions.get(attribute).map_or(levels - 1, |column| column[at] as usize);
-        match (levels - 1).saturating_sub(released) {
-            0 if is_exact => None,
-            0 => self.rows.attributes[attribute].get(self.row).copied(),
-            above => self.rows.coarser[first + above - 1].get(self.row).copied(),
-        }
+        self.of.label(self.rows, self.row, field.checked_sub(ATTRIBUTES)?, self.decided)
     }
 
     /// The value of an attribute that JSON can spell in several ways. It leaves in one: whoever
