@@ -233,6 +233,7 @@ _WORDS = pa.dictionary(pa.int32(), pa.string())
          {"use_deprecated_int96_timestamps": True}, {}),
         ({}, {"compression": "zstd"}, {}),
         ({}, {}, {"round": "hour"}),
+        ({}, {}, {"swap": 0.2}),
     ],
 )  # fmt: skip
 def test_what_is_not_plain_goes_the_other_way(

@@ -161,7 +161,7 @@ impl ParquetWay {
             if gates.len() != plan.veiled.len() {
                 return Err(PyValueError::new_err("gates: expected one for each attribute"));
             }
-            let Some(batch) = source.next().map_err(damaged)? else { return Ok(None) };
+            let Some(batch) = source.batch().map_err(damaged)? else { return Ok(None) };
             let mut guards = Vec::with_capacity(gates.len());
             for gate in gates {
                 guards.push(gate.guard()?);

@@ -105,7 +105,7 @@ impl Source {
     }
 
     /// The next rows; `None` behind the last.
-    pub fn next(&mut self) -> Result<Option<RecordBatch>, Damaged> {
+    pub fn batch(&mut self) -> Result<Option<RecordBatch>, Damaged> {
         // The library may stumble over a file that was altered.
         let read = catch_unwind(AssertUnwindSafe(|| self.read())).unwrap_or(Err(Damaged));
         if read.is_err() {
