@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ENGINES := .venv-engines/bin
-RUST := $(shell find rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
+RUST := $(shell find rust/arrow rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
 .PHONY: help demo test test-engines check check-k picture bench bench-quick bench-engines \
 	bench-engines-quick engine-jars soak wheel clean

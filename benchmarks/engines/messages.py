@@ -28,7 +28,7 @@ class Scale:
     z: int = 20
     rounds: int = 3
     paces: tuple[str, ...] = (THROUGHPUT, AT_ONCE)
-    delay_s: int = 20
+    delay_s: int = 30
     judged: bool = True
 
 
@@ -40,7 +40,7 @@ QUICK = Scale(
     users=1_000,
     rounds=1,
     paces=(THROUGHPUT,),
-    delay_s=2,
+    delay_s=4,
     judged=False,
 )
 

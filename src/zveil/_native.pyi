@@ -600,6 +600,78 @@ class Witness:
     def found(self) -> list[tuple[int, int, int]]:
         """For each attribute how often a value came on another partition, and the last two."""
 
+@final
+class ParquetWay:
+    """Plain Parquet files in, decided, the bytes of one Parquet file out.
+
+    `fields` are time, user, the attributes, then what is kept. `veiled` is for each attribute the
+    text that a veiled value becomes, or None for null. `unit`: what times that are numbers are,
+    found out from the first of them by default. `most_rows` are read and decided at a time.
+    """
+
+    def __new__(
+        cls,
+        *,
+        fields: list[str],
+        veiled: list[str | None],
+        blank: bool,
+        unit: str | None,
+        stop_at_problem: bool,
+        keyring: Keyring | None,
+        most_rows: int,
+    ) -> Self: ...
+    @staticmethod
+    def names(path: str | PathLike[str]) -> list[str] | None:
+        """Give the names of a file's columns; None if it cannot be opened."""
+
+    def open(self, path: str | PathLike[str], after: int) -> bool:
+        """Open a file behind so many rows.
+
+        False if it is not plain, or has other columns than the first one.
+        """
+
+    @property
+    def rows(self) -> int:
+        """Rows of the present file that are decided, and passed over."""
+
+    @property
+    def rows_total(self) -> int:
+        """Rows of the present file."""
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether times are numbers."""
+
+    def step(self, gates: Sequence[Gate]) -> bytes | None:
+        """Decide the next rows; gives what can be written by now, None behind the last row.
+
+        Raises EOFError if the file is damaged; nothing of these rows was decided then.
+        """
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether rows have left since `end` was last called."""
+
+    def end(self) -> bytes:
+        """End the file that is written, with its index; what leaves next begins another one."""
+
+    def wrote(self, index: bytes) -> bool:
+        """Whether an index is of the columns that leave, written as they are here."""
+
+    @staticmethod
+    def merged(indexes: list[bytes]) -> bytes:
+        """Make one index of those of several pieces: what stands at the end of the whole file."""
+
+    def tally(self) -> tuple[int, int, int, str | None]:
+        """Give the records, those with something released, those left out for their time.
+
+        And what times are, if they are numbers and that is stated or found out.
+        """
+
+    def resume(self, records: int, leaving: int, bad: int, unit: str | None) -> None:
+        """Go on from what `tally` gave."""
+
+@final
 class TextWay:
     """Text in, decided, what is released out: the native way of `zveil run`.
 

@@ -204,8 +204,11 @@ class ColumnsAct:
         if self._meter is not None:
             self._measure(self._meter, times, columns, masks)
         for number, field in enumerate(self.schema):
-            if columns[number].type != field.type:  # came as a dictionary, of its own accord
-                columns[number] = columns[number].dictionary_decode()
+            if columns[number].type == field.type:
+                continue
+            if not pa.types.is_dictionary(columns[number].type):
+                raise pa.ArrowTypeError("another type than in the batches before")
+            columns[number] = columns[number].dictionary_decode()  # of its own accord
         return pa.record_batch(columns, schema=self.schema)
 
     def _measure(

@@ -35,10 +35,17 @@ from zveil.state.store import Part, Saved, Store
 from zveil.summary import Keeping
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from zveil.hold.steering import Steering
     from zveil.io.columnar import BatchSource
+    from zveil.io.parquet_files import ParquetSource
     from zveil.run.columns import ColumnStream
+    from zveil.run.parquet import ParquetStream
     from zveil.run.text import TextStream
+
+    Stream: TypeAlias = TextStream | ColumnStream | ParquetStream
+    Source: TypeAlias = ByteSource | BatchSource | ParquetSource
 
 _WITHOUT_STATE = "Nothing that its state stands for has changed."
 # While a save is under way it is looked after so often.
@@ -115,7 +122,7 @@ class Keeper:
         if self._steered is not None:
             steering.resume(self._steered)
 
-    def begin(self, source: ByteSource | BatchSource) -> None:
+    def begin(self, source: Source) -> None:
         """Take note that an input is read from now on."""
         place, name = self._position.place, source.input.path
         if self._is_stream or name is None:
@@ -124,20 +131,20 @@ class Keeper:
             self._position.finished.append(place.mark)
             self._position.place = None
 
-    def end(self, source: ByteSource | BatchSource, done: int) -> None:
+    def end(self, source: Source, done: int) -> None:
         """Take note that an input is read to its end, and all of it is decided."""
         if not self._is_stream:
             self._position.place = self._place(source, done, is_whole=True)
         self._unread = 0
         self._is_unsaved = True
 
-    def between(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
+    def between(self, stream: Stream, source: Source) -> None:
         """Save if it is time, after a block that is decided and written."""
         self._is_unsaved = True
         if self._store.due():
             self.save(stream, source)
 
-    def idle(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
+    def idle(self, stream: Stream, source: Source) -> None:
         """Save what is due while nothing arrives; ends when something has."""
         store = self._store
         while self._is_unsaved or store.is_saving:
@@ -149,9 +156,7 @@ class Keeper:
             if self._is_unsaved and store.due():
                 self.save(stream, source)
 
-    def save_before_rest(
-        self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
-    ) -> None:
+    def save_before_rest(self, stream: Stream, source: Source) -> None:
         """Save for the last time, before a last line is decided that has no end yet.
 
         It may still be written: the next start reads it again, and cuts off what left of it.
@@ -162,8 +167,8 @@ class Keeper:
 
     def save(
         self,
-        stream: TextStream | ColumnStream | None,
-        source: ByteSource | BatchSource | None,
+        stream: Stream | None,
+        source: Source | None,
         *,
         wait: bool = False,
         ends: bool = False,
@@ -215,13 +220,13 @@ class Keeper:
             paused = (time.monotonic() - begun) * 1e3
             self._longest_pause_ms = max(paused, self._longest_pause_ms or 0.0)
 
-    def leave(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
+    def leave(self, stream: Stream, source: Source) -> None:
         """Take note that an input is left before its end, while it is still open."""
         self._is_unsaved = True
         if stream.is_settled:
             self._note_place(stream, source)
 
-    def close(self, stream: TextStream | ColumnStream | None) -> None:
+    def close(self, stream: Stream | None) -> None:
         """Save for the last time, if what is decided is written; what was saved before stays."""
         # Of what nobody can send again the newest state is kept, though nobody heard the last.
         is_written = stream is None or stream.is_settled
@@ -354,15 +359,13 @@ class Keeper:
                 "leaves again; only a file (-o) can be gone on with exactly"
             )
 
-    def _note_place(
-        self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
-    ) -> None:
+    def _note_place(self, stream: Stream, source: Source) -> None:
         if isinstance(source, ByteSource):
             self._unread = max(source.given - stream.done(source), 0)
         if not self._is_stream and not self._is_final:
             self._position.place = self._place(source, stream.done(source), is_whole=False)
 
-    def _place(self, source: ByteSource | BatchSource, done: int, *, is_whole: bool) -> Place:
+    def _place(self, source: Source, done: int, *, is_whole: bool) -> Place:
         name = full_name(source.input.path or "")
         if isinstance(source, ByteSource):
             # Where it is packed, as much as was taken in: what is decided lies somewhere before.

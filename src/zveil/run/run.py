@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zveil._native import EventIds, Keyring
 from zveil.durations import LONGEST_NS, duration_ns
@@ -25,8 +25,10 @@ from zveil.summary import Measured, Summary
 if TYPE_CHECKING:
     from zveil.hold.steering import Steering
     from zveil.io.columnar import BatchSource
+    from zveil.io.parquet_files import ParquetSource
     from zveil.run.columns import ColumnStream
     from zveil.run.keeper import Keeper
+    from zveil.run.parquet import ParquetStream
     from zveil.state.store import Store
 
 Watch = Callable[["Run"], None]
@@ -186,8 +188,8 @@ class Run:
             meter=meter,
             steering=self._steering,
         )
-        self._stream: TextStream | ColumnStream | None = None
-        self._source: ByteSource | BatchSource | None = None
+        self._stream: TextStream | ColumnStream | ParquetStream | None = None
+        self._source: ByteSource | BatchSource | ParquetSource | None = None
         self._format: Format | None = None
         self._done_bytes = 0 if self._keeper is None else self._keeper.finished_bytes
         self._began = time.monotonic()
@@ -334,17 +336,33 @@ class Run:
                 with self._kept(stream, opened):
                     stream.go_through(opened, self._pauses(stream, opened, number, watch), done)
                 return
-            from zveil.run.columns import ColumnStream
-
-            if not isinstance(stream, ColumnStream):
-                stream = self._stream = ColumnStream(self._setting, form, state)
+            if stream is None or isinstance(stream, TextStream):
+                stream = self._stream = self._columns(form, state)
             with stream.batches(opened, done) as batches, self._kept(stream, batches):
                 self._source = batches
-                stream.go_through(batches, self._pauses(stream, batches, number, watch))
+                # Each stream goes through what it has opened.
+                going: Any = stream.go_through
+                going(batches, self._pauses(stream, batches, number, watch))
+
+    def _columns(
+        self, form: Format, state: Mapping[str, Any] | None
+    ) -> ColumnStream | ParquetStream:
+        """Give the way of columns that is for these inputs and this policy."""
+        if form is Format.PARQUET:
+            from zveil.run.parquet import ParquetStream
+
+            plain = ParquetStream.fitting(self._setting, self._left, state)
+            if plain is not None:
+                return plain
+        from zveil.run.columns import ColumnStream
+
+        return ColumnStream(self._setting, form, state)
 
     @contextmanager
     def _kept(
-        self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
+        self,
+        stream: TextStream | ColumnStream | ParquetStream,
+        source: ByteSource | BatchSource | ParquetSource,
     ) -> Iterator[None]:
         """Note how far an input was read, whatever ends that, while it is open."""
         keeper = self._keeper
@@ -360,8 +378,8 @@ class Run:
 
     def _pauses(
         self,
-        stream: TextStream | ColumnStream,
-        source: ByteSource | BatchSource,
+        stream: TextStream | ColumnStream | ParquetStream,
+        source: ByteSource | BatchSource | ParquetSource,
         number: int,
         watch: Watch,
     ) -> Pauses:
