@@ -19,6 +19,7 @@ __all__ = [
     "NameFilter",
     "NameList",
     "Names",
+    "ParquetWay",
     "Saved",
     "Saving",
     "SnapshotError",
