@@ -21,6 +21,7 @@ from test_run import T, policy
 from zveil._native import Keyring
 from zveil.fields import FieldError
 from zveil.io import SourceError
+from zveil.meter import Meter
 from zveil.policy import Policy
 from zveil.reference import user_text
 from zveil.run.columns import ColumnStream
@@ -244,6 +245,15 @@ def test_what_is_not_plain_goes_the_other_way(
     pq.write_table(pa.table(rows(300) | changes), path, **options)
     ran(policy(window=30, **rule), [path], tmp_path / "out.parquet")
     assert ways == ["columns"]
+
+
+def test_what_is_measured_goes_the_other_way(tmp_path: Path, ways: list[str]) -> None:
+    path, meter = tmp_path / "in.parquet", Meter()
+    pq.write_table(_SOME, path)
+    summary, _ = ran(policy(window=30), [path], tmp_path / "out.parquet", meter=meter)
+    assert ways == ["columns"]
+    assert summary.left > 100
+    assert summary.meter is not None
 
 
 def test_all_files_go_the_same_way(tmp_path: Path, ways: list[str]) -> None:

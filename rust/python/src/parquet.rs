@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 use pyo3::exceptions::{PyEOFError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use zveil_arrow::parquet::{
     Act, ActError, Damaged, Plan, Sink, Source, Unit, Unwritable, has_numbers, leaving, merged,
@@ -37,7 +37,7 @@ struct Way {
 
 impl Way {
     /// Opens a file; false if it is not plain, or has other columns than the one before.
-    fn open(&mut self, path: &PathBuf, after: u64, has_pseudonyms: bool) -> bool {
+    fn open(&mut self, path: &Path, after: u64, has_pseudonyms: bool) -> bool {
         let Some(source) = Source::open(path, &self.fields, after, self.most_rows) else {
             return false;
         };
@@ -85,7 +85,6 @@ impl ParquetWay {
 impl ParquetWay {
     #[new]
     #[pyo3(signature = (*, fields, veiled, blank, unit, stop_at_problem, keyring, most_rows))]
-    #[expect(clippy::too_many_arguments, reason = "one for each setting; Python names them")]
     fn new(
         fields: Vec<String>,
         veiled: Vec<Option<String>>,
