@@ -257,16 +257,6 @@ class ExactlyOnce(_Timed):
                 if error.txn_requires_abort():
                     raise AbortedError from None
                 is_over = time.monotonic() > until or self._is_stopped()
-                import sys
-
-                print(
-                    "DBG",
-                    time.monotonic() - until + PATIENCE_S,
-                    error,
-                    error.retriable(),
-                    error.fatal(),
-                    file=sys.stderr,
-                )
                 if error.fatal() or not error.retriable() or is_over:
                     raise KafkaFailure(f"transaction: {error.str()}") from None
             else:
