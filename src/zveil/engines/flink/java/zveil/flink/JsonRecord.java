@@ -1,0 +1,454 @@
+package zveil.flink;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.CharsetDecoder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/** Finds the fields of a record of JSON, and checks every byte of it on the way. */
+final class JsonRecord extends Notation {
+    private static final byte[] NOTHING = Bytes.ascii("null");
+    private static final int DEEPEST = 128;
+    /** With more keys than these an object is not searched one by one for repetitions. */
+    private static final int FEW = 24;
+
+    /** A member that is looked for, or in which others are. */
+    private static final class Member {
+        final byte[] name;
+        int field = -1;
+        final List<Member> inside = new ArrayList<>();
+
+        Member(byte[] name) {
+            this.name = name;
+        }
+
+        Member find(byte[] key, int start, int end) {
+            for (Member member : inside) {
+                if (Arrays.equals(member.name, 0, member.name.length, key, start, end)) {
+                    return member;
+                }
+            }
+            return null;
+        }
+    }
+
+    private final Member root = new Member(new byte[0]);
+    private final CharsetDecoder utf8 = StandardCharsets.UTF_8.newDecoder();
+    private final Bytes decoded = new Bytes();
+    private int length;
+    private int at;
+    private Cell[] cells;
+    /** The keys of the objects that are open: from where to where. */
+    private int[] keys = new int[64];
+    private int keyCount;
+
+    JsonRecord(String[][] paths) {
+        for (int field = 0; field < paths.length; field++) {
+            Member place = root;
+            for (String part : paths[field]) {
+                byte[] name = Bytes.utf8(part);
+                Member next = place.find(name, 0, name.length);
+                if (next == null) {
+                    next = new Member(name);
+                    place.inside.add(next);
+                }
+                place = next;
+            }
+            place.field = field;
+        }
+    }
+
+    @Override
+    void read(byte[] line, Cell[] cells) throws BadRecord {
+        this.line = line;
+        this.length = line.length;
+        this.cells = cells;
+        this.keyCount = 0;
+        requireUtf8();
+        for (Cell cell : cells) {
+            cell.kind = Cell.Kind.ABSENT;
+        }
+        at = 0;
+        space();
+        if (peek() != '{') {
+            throw BadRecord.SYNTAX;
+        }
+        object(root, 1);
+        space();
+        if (at < length) {
+            throw BadRecord.SYNTAX;
+        }
+    }
+
+    private void requireUtf8() throws BadRecord {
+        int or = 0;
+        for (byte each : line) {
+            or |= each;
+        }
+        if (or >= 0) {
+            return;
+        }
+        try {
+            utf8.decode(ByteBuffer.wrap(line));
+        } catch (CharacterCodingException error) {
+            throw BadRecord.NOT_UTF8;
+        }
+    }
+
+    private int peek() {
+        return at < length ? line[at] : 0;
+    }
+
+    private void space() {
+        while (at < length && (line[at] == ' ' || line[at] == '\t' || line[at] == '\r')) {
+            at++;
+        }
+    }
+
+    private void object(Member member, int depth) throws BadRecord {
+        if (depth > DEEPEST) {
+            throw BadRecord.TOO_DEEP;
+        }
+        at++;
+        space();
+        if (peek() == '}') {
+            at++;
+            return;
+        }
+        int first = keyCount;
+        while (true) {
+            if (peek() != '"') {
+                throw BadRecord.SYNTAX;
+            }
+            int start = at;
+            boolean escaped = string();
+            Member found = member(member, start, at, escaped);
+            note(start, at, escaped);
+            space();
+            if (peek() != ':') {
+                throw BadRecord.SYNTAX;
+            }
+            at++;
+            space();
+            value(found, depth);
+            space();
+            int next = peek();
+            at++;
+            if (next == '}') {
+                break;
+            }
+            if (next != ',') {
+                throw BadRecord.SYNTAX;
+            }
+            space();
+        }
+        requireDifferent(first);
+        keyCount = first;
+    }
+
+    private Member member(Member of, int start, int end, boolean escaped) {
+        if (of == null || of.inside.isEmpty()) {
+            return null;
+        }
+        if (!escaped) {
+            return of.find(line, start + 1, end - 1);
+        }
+        unescape(line, start, end, decoded.clear());
+        return of.find(decoded.array, 0, decoded.length);
+    }
+
+    private void note(int start, int end, boolean escaped) {
+        if (keyCount + 3 > keys.length) {
+            keys = Arrays.copyOf(keys, 2 * keys.length);
+        }
+        keys[keyCount++] = start;
+        keys[keyCount++] = end;
+        keys[keyCount++] = escaped ? 1 : 0;
+    }
+
+    private void requireDifferent(int first) throws BadRecord {
+        int count = (keyCount - first) / 3;
+        boolean plain = count <= FEW;
+        for (int key = first; plain && key < keyCount; key += 3) {
+            plain = keys[key + 2] == 0;
+        }
+        if (plain) {
+            for (int one = first; one < keyCount; one += 3) {
+                for (int two = first; two < one; two += 3) {
+                    if (Arrays.equals(line, keys[one], keys[one + 1], line, keys[two], keys[two + 1])) {
+                        throw BadRecord.DUPLICATE;
+                    }
+                }
+            }
+            return;
+        }
+        Set<ByteBuffer> seen = new HashSet<>();
+        for (int key = first; key < keyCount; key += 3) {
+            Bytes name = new Bytes();
+            unescape(line, keys[key], keys[key + 1], name);
+            if (!seen.add(ByteBuffer.wrap(name.copy()))) {
+                throw BadRecord.DUPLICATE;
+            }
+        }
+    }
+
+    private void value(Member member, int depth) throws BadRecord {
+        int start = at;
+        Cell.Kind kind;
+        switch (peek()) {
+            case '"' -> kind = string() ? Cell.Kind.ESCAPED : Cell.Kind.TEXT;
+            case '{' -> {
+                object(member != null && member.field < 0 ? member : null, depth + 1);
+                kind = Cell.Kind.NESTED;
+            }
+            case '[' -> {
+                array(depth + 1);
+                kind = Cell.Kind.NESTED;
+            }
+            case 't' -> kind = word("true", Cell.Kind.TRUE);
+            case 'f' -> kind = word("false", Cell.Kind.FALSE);
+            case 'n' -> kind = word("null", Cell.Kind.NULL);
+            default -> kind = number();
+        }
+        if (member != null && member.field >= 0) {
+            cells[member.field].set(kind, start, at);
+        }
+    }
+
+    private void array(int depth) throws BadRecord {
+        if (depth > DEEPEST) {
+            throw BadRecord.TOO_DEEP;
+        }
+        at++;
+        space();
+        if (peek() == ']') {
+            at++;
+            return;
+        }
+        while (true) {
+            value(null, depth);
+            space();
+            int next = peek();
+            at++;
+            if (next == ']') {
+                return;
+            }
+            if (next != ',') {
+                throw BadRecord.SYNTAX;
+            }
+            space();
+        }
+    }
+
+    private Cell.Kind word(String word, Cell.Kind kind) throws BadRecord {
+        for (int place = 0; place < word.length(); place++, at++) {
+            if (peek() != word.charAt(place)) {
+                throw BadRecord.SYNTAX;
+            }
+        }
+        return kind;
+    }
+
+    private Cell.Kind number() throws BadRecord {
+        Cell.Kind kind = Cell.Kind.INTEGER;
+        if (peek() == '-') {
+            at++;
+        }
+        int first = at;
+        digits();
+        if (line[first] == '0' && at > first + 1) {
+            throw BadRecord.SYNTAX;
+        }
+        if (peek() == '.') {
+            at++;
+            digits();
+            kind = Cell.Kind.NUMBER;
+        }
+        if (peek() == 'e' || peek() == 'E') {
+            at++;
+            if (peek() == '+' || peek() == '-') {
+                at++;
+            }
+            digits();
+            kind = Cell.Kind.NUMBER;
+        }
+        return kind;
+    }
+
+    private void digits() throws BadRecord {
+        int start = at;
+        while (at < length && line[at] >= '0' && line[at] <= '9') {
+            at++;
+        }
+        if (at == start) {
+            throw BadRecord.SYNTAX;
+        }
+    }
+
+    /** Skips a string; says whether it holds escapes. */
+    private boolean string() throws BadRecord {
+        boolean escaped = false;
+        at++;
+        while (at < length) {
+            byte each = line[at];
+            if (each == '"') {
+                at++;
+                return escaped;
+            }
+            if (each == '\\') {
+                escaped = true;
+                escape();
+            } else if (each >= 0 && each < 0x20) {
+                throw BadRecord.SYNTAX;
+            } else {
+                at++;
+            }
+        }
+        throw BadRecord.SYNTAX;
+    }
+
+    private void escape() throws BadRecord {
+        int kind = at + 1 < length ? line[at + 1] : 0;
+        if (kind != 'u') {
+            if ("\"\\/bfnrt".indexOf(kind) < 0 || kind == 0) {
+                throw BadRecord.SYNTAX;
+            }
+            at += 2;
+            return;
+        }
+        int unit = hex(at + 2);
+        at += 6;
+        if (unit < 0xD800 || unit > 0xDFFF) {
+            return;
+        }
+        // Half a pair has no form in UTF-8.
+        if (unit > 0xDBFF || at + 1 >= length || line[at] != '\\' || line[at + 1] != 'u') {
+            throw BadRecord.NOT_UTF8;
+        }
+        int other = hex(at + 2);
+        if (other < 0xDC00 || other > 0xDFFF) {
+            throw BadRecord.NOT_UTF8;
+        }
+        at += 6;
+    }
+
+    private int hex(int start) throws BadRecord {
+        int unit = 0;
+        for (int place = start; place < start + 4; place++) {
+            int digit = place < length ? Character.digit(line[place], 16) : -1;
+            if (digit < 0) {
+                throw BadRecord.SYNTAX;
+            }
+            unit = unit << 4 | digit;
+        }
+        return unit;
+    }
+
+    /** Adds what a string means that is known to be one; it begins and ends with its quotes. */
+    static void unescape(byte[] line, int start, int end, Bytes out) {
+        int at = start + 1;
+        while (at < end - 1) {
+            byte each = line[at++];
+            if (each != '\\') {
+                out.add(each);
+                continue;
+            }
+            byte kind = line[at++];
+            switch (kind) {
+                case 'b' -> out.add((byte) 8);
+                case 'f' -> out.add((byte) 12);
+                case 'n' -> out.add((byte) '\n');
+                case 'r' -> out.add((byte) '\r');
+                case 't' -> out.add((byte) '\t');
+                case 'u' -> {
+                    int unit = unit(line, at);
+                    at += 4;
+                    if (Character.isHighSurrogate((char) unit)) {
+                        unit = Character.toCodePoint((char) unit, (char) unit(line, at + 2));
+                        at += 6;
+                    }
+                    out.add(Bytes.utf8(Character.toString(unit)));
+                }
+                default -> out.add(kind);
+            }
+        }
+    }
+
+    private static int unit(byte[] line, int at) {
+        int unit = 0;
+        for (int place = at; place < at + 4; place++) {
+            unit = unit << 4 | Character.digit(line[place], 16);
+        }
+        return unit;
+    }
+
+    @Override
+    void text(Cell cell, Bytes out) {
+        if (cell.kind == Cell.Kind.ESCAPED) {
+            unescape(line, cell.start, cell.end, out);
+        } else {
+            out.add(line, cell.start + 1, cell.end - cell.start - 2);
+        }
+    }
+
+    @Override
+    void put(Cell cell, Bytes out) {
+        if (cell.kind == Cell.Kind.ABSENT) {
+            out.add(NOTHING);
+        } else {
+            out.add(line, cell.start, cell.end - cell.start);
+        }
+    }
+
+    @Override
+    byte[] nothing() {
+        return NOTHING;
+    }
+
+    @Override
+    byte[] unquoted(byte[] spelled) {
+        if (spelled.length < 2 || spelled[0] != '"') {
+            return spelled;
+        }
+        Bytes plain = new Bytes();
+        unescape(spelled, 0, spelled.length, plain);
+        return plain.copy();
+    }
+
+    @Override
+    void quotePlain(byte[] text, int length, Bytes out) {
+        out.add((byte) '"');
+        out.add(text, 0, length);
+        out.add((byte) '"');
+    }
+
+    @Override
+    void quote(byte[] text, int length, Bytes out) {
+        out.add((byte) '"');
+        for (int at = 0; at < length; at++) {
+            byte each = text[at];
+            if (each == '"' || each == '\\') {
+                out.add((byte) '\\');
+                out.add(each);
+            } else if (each >= 0x20 || each < 0) {
+                out.add(each);
+            } else {
+                out.add((byte) '\\');
+                switch (each) {
+                    case 8 -> out.add((byte) 'b');
+                    case 12 -> out.add((byte) 'f');
+                    case '\n' -> out.add((byte) 'n');
+                    case '\r' -> out.add((byte) 'r');
+                    case '\t' -> out.add((byte) 't');
+                    default -> out.add(Bytes.ascii(String.format("u%04x", each)));
+                }
+            }
+        }
+        out.add((byte) '"');
+    }
+}
