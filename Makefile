@@ -2,14 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ENGINES := .venv-engines/bin
+FLINK := .venv-flink/bin
 RUST := $(shell find rust/arrow rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
-.PHONY: help demo test test-engines check check-k picture bench bench-quick bench-engines \
+.PHONY: help demo test test-engines test-flink check check-k picture bench bench-quick bench-engines \
 	bench-engines-quick engine-jars soak wheel clean
 help:
 	@echo "make demo    install into .venv and show what zveil does"
 	@echo "make test    install into .venv and run every test"
 	@echo "make test-engines   put the engines to the test, on a real broker (needs Java 17 and Maven)"
+	@echo "make test-flink     the part of it that is about Flink, on a real cluster"
 	@echo "make check   lints and types: ruff, mypy, stubs against the module, rustfmt, clippy"
 	@echo "make check-k hold the audit's k against an independent program"
 	@echo "make bench   measure side by side with the peers (about half an hour)"
@@ -50,8 +52,19 @@ engine-jars:
 	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-engines $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-test-engines: engine-jars .venv-engines/ready
-	$(ENGINES)/python -m pytest tests/engines
+test-engines: engine-jars .venv-engines/ready test-flink
+	$(ENGINES)/python -m pytest tests/engines --ignore tests/engines/flink
+
+# Flink's package and those of other engines exclude each other.
+.venv-flink/ready: .venv/ready pyproject.toml
+	@test -x $(FLINK)/python || { echo "making .venv-flink ..."; $(PYTHON) -m venv .venv-flink; }
+	@$(FLINK)/python -m pip install --quiet --upgrade pip
+	@$(FLINK)/python -m pip install --quiet --group test-flink
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-flink $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+test-flink: engine-jars .venv-flink/ready
+	$(FLINK)/python -m pytest tests/engines/flink
 
 check: .venv/ready
 	$(BIN)/ruff check .
@@ -92,4 +105,4 @@ wheel: .venv/ready
 	rm -rf dist/tests
 
 clean:
-	rm -rf .venv .venv-engines .venv-wheel .venv-check-k dist target benchmarks/peers/target
+	rm -rf .venv .venv-engines .venv-flink .venv-wheel .venv-check-k dist target benchmarks/peers/target

@@ -12,6 +12,7 @@ from zveil.cli.audit import audit
 from zveil.cli.completion import completion
 from zveil.cli.demo import demo
 from zveil.cli.figures import figures
+from zveil.cli.flink import flink
 from zveil.cli.kafka import kafka
 from zveil.cli.key import key
 from zveil.cli.model import model
@@ -68,7 +69,7 @@ def main() -> None:
 
 kafka.add_command(rekey)
 for command in (
-    run, serve, kafka, policy, plan, model, simulate, audit, figures, state, demo, key, token,
+    run, serve, kafka, flink, policy, plan, model, simulate, audit, figures, state, demo, key, token,
     completion,
 ):  # fmt: skip
     main.add_command(command)

@@ -1,0 +1,1 @@
+"""A job of Apache Flink that keeps a policy: an operator in Java, launched from here."""
