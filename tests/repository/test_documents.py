@@ -28,6 +28,7 @@ DOCUMENTS = [
 ]
 # These are run by `make test-engines`, which has the broker that they speak to.
 ON_A_BROKER = [document for document in MANUAL if document.name == "kafka.md"]
+ON_A_CLUSTER = [document for document in MANUAL if document.name == "flink.md"]
 
 # A block of any other kind would be neither run nor known to be for reading only. An output block
 # is what the sh block before it prints, on standard output and standard error.
@@ -203,7 +204,9 @@ def scripts(document: Path) -> list[tuple[Block, Block | None]]:
 
 
 @pytest.mark.parametrize(
-    "document", [each for each in DOCUMENTS if each not in ON_A_BROKER], ids=by_name
+    "document",
+    [each for each in DOCUMENTS if each not in ON_A_BROKER + ON_A_CLUSTER],
+    ids=by_name,
 )
 def test_blocks_run_and_print_what_is_said(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
