@@ -84,7 +84,7 @@ bench bench-quick: .venv/ready
 	@$(BIN)/python -m pip install --quiet --requirement benchmarks/requirements.txt ./benchmarks/peers
 	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick)
 
-bench-engines bench-engines-quick: engine-jars .venv-engines/ready
+bench-engines bench-engines-quick: engine-jars .venv-engines/ready .venv-flink/ready
 	$(ENGINES)/python benchmarks/engines/run.py $(if $(filter bench-engines-quick,$@),--quick)
 
 SOAK ?= 2h

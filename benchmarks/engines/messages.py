@@ -29,6 +29,9 @@ class Scale:
     rounds: int = 3
     paces: tuple[str, ...] = (THROUGHPUT, AT_ONCE)
     delay_s: int = 30
+    flink_records: int = 2_000_000
+    pyflink_records: int = 200_000
+    pyflink_modes: tuple[str, ...] = ("process", "thread")
     judged: bool = True
 
 
@@ -41,6 +44,9 @@ QUICK = Scale(
     rounds=1,
     paces=(THROUGHPUT,),
     delay_s=4,
+    flink_records=20_000,
+    pyflink_records=5_000,
+    pyflink_modes=("process",),
     judged=False,
 )
 

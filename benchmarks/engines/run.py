@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 # The report is that of the other benchmark, the broker that of the tests.
 sys.path[1:1] = [str(HERE.parent), str(HERE.parents[1] / "tests" / "engines")]
 
+import flink  # noqa: E402
 import jars  # noqa: E402
 import kafka  # noqa: E402
 import report  # noqa: E402
@@ -39,7 +40,7 @@ def main() -> int:
 
     start = perf_counter()
     try:
-        results = kafka.runs(scale)
+        results = kafka.runs(scale) + flink.runs(scale)
     except jars.MissingError as error:
         print(f"bench-engines: {error}", file=sys.stderr)
         return 1
