@@ -104,21 +104,21 @@ final class Worth {
             return "0.0";
         }
         BigDecimal exact = new BigDecimal(number);
-        BigDecimal short_ = exact;
+        BigDecimal brief = exact;
         for (int digits = 1; digits <= 17; digits++) {
-            short_ = exact.round(new MathContext(digits));
-            if (short_.doubleValue() == number) {
+            brief = exact.round(new MathContext(digits));
+            if (brief.doubleValue() == number) {
                 break;
             }
         }
-        short_ = short_.stripTrailingZeros();
+        brief = brief.stripTrailingZeros();
         double size = Math.abs(number);
         if (size >= 1e-5 && size < 1e16) {
-            String plain = short_.toPlainString();
+            String plain = brief.toPlainString();
             return plain.indexOf('.') < 0 ? plain + ".0" : plain;
         }
-        String digits = short_.unscaledValue().abs().toString();
-        int exponent = digits.length() - 1 - short_.scale();
+        String digits = brief.unscaledValue().abs().toString();
+        int exponent = digits.length() - 1 - brief.scale();
         String head = digits.length() == 1 ? digits : digits.charAt(0) + "." + digits.substring(1);
         return (number < 0 ? "-" : "") + head + "e" + exponent;
     }
