@@ -175,6 +175,9 @@ class Launch:
         with _described(job) as (described, logs):
             command = [*installation.program, *self.arguments(job, jar, described)]
             environment = os.environ | {"FLINK_LOG_DIR": str(logs)}
+            if self.cluster is not None:
+                # It hands the job over and waits: there is nothing to compile for.
+                environment.setdefault("JVM_ARGS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             with subprocess.Popen(  # noqa: S603  # Flink's own command
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
