@@ -113,7 +113,7 @@ def test_steps_that_it_does_not_climb_are_refused() -> None:
 
 def test_a_policy_is_told_whole() -> None:
     told = described(
-        policy(attributes=["page.host", "page.path"], keep=["a\"b", "page.note"], round="hour"),
+        policy(attributes=["page.host", "page.path"], keep=['a"b', "page.note"], round="hour"),
         Records(format=Format.NDJSON, max_line=100),
         gate_key=bytes(range(32)),
         user_key=None,
@@ -166,7 +166,7 @@ def test_another_flink_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         Installation.find()
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-1.20.0.jar").touch()
-    with pytest.raises(MissingPart, match="made for Flink 2.3"):
+    with pytest.raises(MissingPart, match=r"made for Flink 2\.3"):
         Installation.find()
 
 

@@ -69,7 +69,7 @@ def main() -> None:
 
 kafka.add_command(rekey)
 for command in (
-    run, serve, kafka, flink, policy, plan, model, simulate, audit, figures, state, demo, key, token,
-    completion,
+    run, serve, kafka, flink, policy, plan, model, simulate, audit, figures, state, demo, key,
+    token, completion,
 ):  # fmt: skip
     main.add_command(command)

@@ -18,10 +18,9 @@ from zveil.cli.telling import say
 from zveil.durations import duration_ns, size_bytes
 from zveil.io import Format, format_of
 from zveil.keys import VARIABLE
-from zveil.policy import Policy
 
 if TYPE_CHECKING:
-    from zveil.engines.flink.job import Job, Topics
+    from zveil.engines.flink.job import Topics
 
 _RULE = (
     "policy_file", "time_field", "user_field", "attribute_fields", "z", "window", "time_format",
@@ -236,9 +235,7 @@ def _check_ends(files: tuple[str, ...], said: dict[str, Any]) -> None:
         )
 
 
-def _columns(
-    files: tuple[str, ...], form: Format, named: str | None
-) -> tuple[list[str], bool]:
+def _columns(files: tuple[str, ...], form: Format, named: str | None) -> tuple[list[str], bool]:
     """Give the columns of CSV, and whether files begin with a line that names them."""
     if form is Format.NDJSON:
         return [], False

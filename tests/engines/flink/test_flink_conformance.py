@@ -12,16 +12,15 @@ from suite import CASES, stream
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_of_files_it_tells_what_one_gate_tells(
-    name: str, cluster: Cluster, tmp_path: Path
-) -> None:
+def test_of_files_it_tells_what_one_gate_tells(name: str, cluster: Cluster, tmp_path: Path) -> None:
     # Files are one partition with one clock: even what is late is the same.
     case = CASES[name]
     assert exact(jobs.in_files(case, tmp_path, cluster)) == exact(case.told())
 
 
 IN_TOPICS = ["several attributes", "late by the window", "late by a short lateness",
-             "paths fall-through", "users and values of several types", "a long stream"]  # fmt: skip
+             "paths fall-through", "users and values of several types",
+             "a long stream"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", IN_TOPICS)

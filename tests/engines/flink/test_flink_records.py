@@ -26,14 +26,15 @@ def policy(user: str = "", time: str = "", attribute: str = "", record: str = ""
 POLICIES = {
     "letters": policy(),
     "digits, rotating": policy('pseudonym = "hex"\nrotate = "2h"\nkeep_keys = true'),
-    "uuid, rounded, blank": policy('pseudonym = "uuid"', 'round = "hour"', 'veiled = "<é>"',
+    "uuid, rounded, blank": policy('pseudonym = "uuid"', 'round = "hour"', 'veiled = { text = "<é>" }',
                                    'empty = "blank"'),
     "raw, labels": policy('pseudonym = "raw"', "", 'hierarchy = [{ bins = [1, 10] }]'),
 }  # fmt: skip
 
 BAD = [b"", b"{", b'{"at":{"ts":1}}', b"\xff\xfe", b'{"uid":1,"uid":2}', b"[1]", b"null",
        b'{"at":{"ts":"x"},"uid":1,"page":{"host":"a"}}', b'{"at":{"ts":1},"page":{"host":"a"}}',
-       b'{"at":{"ts":1},"uid":1.5,"page":{"host":"a"}}', b'{"at":{"ts":1},"uid":1,"page":{"host":[]}}',
+       b'{"at":{"ts":1},"uid":1.5,"page":{"host":"a"}}',
+       b'{"at":{"ts":1},"uid":1,"page":{"host":[]}}',
        b'{"at":{"ts":1e99},"uid":1,"page":{"host":"a"}}', b'{"at":{"ts":01},"uid":1}',
        b'{"at":{"ts":1},"uid":"\\ud800","page":{"host":"a"}}']  # fmt: skip
 
@@ -100,7 +101,8 @@ def test_records_of_csv_are_the_same(
     file = tmp_path / f"events.{form}"
     file.write_text("\n".join(made) + "\n", encoding="utf-8")
     asked = ["--key-file", key, "--time", "ts", "--user", "uid", "--attribute", "host", "-z", "2",
-             "--window", "1h", "--keep", "note", "--time-format", "s", "--format", form]  # fmt: skip
+             "--window", "1h", "--keep", "note", "--time-format", "s", "--format",
+             form]  # fmt: skip
     header, *wanted = native(tmp_path, file, *asked)
     jobs.run(cluster, *asked, "--output", tmp_path / "out", file)
     assert header == delimiter.join(("ts", "uid", "host", "note")).encode()

@@ -98,10 +98,10 @@ def listed(name: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def written(properties: Mapping[str, str]) -> str:
-    """Write properties as Java reads them, in plain ASCII.
+    r"""Write properties as Java reads them, in plain ASCII.
 
     >>> written({"a.b": "é=1"})
-    'a.b=\\\\u00e9\\\\u003d1\\n'
+    'a.b=\\u00e9\\u003d1\n'
     """
     return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in properties.items())
 
@@ -172,11 +172,11 @@ def _veil(text: str | None, form: Format) -> str:
     """Spell what stands for a veiled value."""
     if form is Format.NDJSON:
         return json.dumps(text, ensure_ascii=False)
-    out = io.StringIO()
-    delimiter = "," if form is Format.CSV else "\t"
-    edges = csv.QUOTE_ALL if text and text.strip(" ") != text else csv.QUOTE_MINIMAL
-    csv.writer(out, delimiter=delimiter, quoting=edges, lineterminator="").writerow([text or ""])
-    return out.getvalue() if text else ""
+    plain = text or ""
+    special = ("," if form is Format.CSV else "\t") + '"\r\n'
+    if plain.strip(" ") == plain and not any(letter in special for letter in plain):
+        return plain
+    return '"' + plain.replace('"', '""') + '"'
 
 
 def _step(step: tuple[Any, ...]) -> dict[str, Any]:

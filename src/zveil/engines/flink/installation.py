@@ -72,7 +72,7 @@ class Installation:
 
     @property
     def program(self) -> list[str]:
-        """The command that talks to clusters; by its shell, since packages lose the right to run."""
+        """The command that talks to clusters; by its shell, since packages may not be run."""
         return ["bash", str(self.home / "bin" / "flink")]
 
     def job(self, *, kafka: bool, connectors: Path | None = None) -> Path:
@@ -160,8 +160,9 @@ def fetched() -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise MissingPart(
-            f"the connector for Kafka is no part of Flink's package: put its jars ({coordinates()}) "
-            "into a folder and name it with --connectors, or install Maven, which fetches them"
+            "the connector for Kafka is no part of Flink's package: put its jars "
+            f"({coordinates()}) into a folder and name it with --connectors, or install Maven, "
+            "which fetches them"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Whole or not at all: a folder that is there is never half full.

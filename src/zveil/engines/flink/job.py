@@ -178,12 +178,12 @@ class Launch:
             if self.cluster is not None:
                 # It hands the job over and waits: there is nothing to compile for.
                 environment.setdefault("JVM_ARGS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-            with subprocess.Popen(  # noqa: S603  # Flink's own command
+            started = subprocess.Popen(  # noqa: S603  # Flink's own command
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
-            ) as started:  # fmt: skip
-                with _passed_on(started):
-                    said = started.communicate()[0]
+            )  # fmt: skip
+            with started, _passed_on(started):
+                said = started.communicate()[0]
             found = _ID.findall(said)
             if started.returncode:
                 raise JobFailure(_reason(said))

@@ -98,7 +98,8 @@ final class Reading {
         made.labels = new byte[levels][];
         if (!veiled) {
             Ladder ladder = plan.attributes[attribute].ladder;
-            String[] labels = ladder == null ? new String[0] : ladder.climb(worth.text);
+            Bytes plain = worth.type == 'f' ? worth.spelled : worth.text;
+            String[] labels = ladder == null ? new String[0] : ladder.climb(plain);
             users.of(user.text.array, 0, user.text.length);
             code(made, values[attribute], worth, labels);
         } else {

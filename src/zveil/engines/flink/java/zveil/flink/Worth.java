@@ -43,8 +43,10 @@ final class Worth {
             }
             case NUMBER -> {
                 type = 'f';
-                text.add(Bytes.ascii(told(number(notation, cell))));
-                spelled.add(text.array, 0, text.length);
+                double number = number(notation, cell);
+                // Both zeros are one value, each told as it came.
+                text.add(Bytes.ascii(told(number == 0 ? 0.0 : number)));
+                spelled.add(Bytes.ascii(told(number)));
             }
             case TRUE, FALSE -> {
                 type = 'b';
@@ -101,7 +103,7 @@ final class Worth {
     /** The fewest digits that are this number and no other, and never those of an integer. */
     static String told(double number) {
         if (number == 0) {
-            return "0.0";
+            return 1 / number < 0 ? "-0.0" : "0.0";
         }
         BigDecimal exact = new BigDecimal(number);
         BigDecimal brief = exact;
