@@ -26,8 +26,8 @@ def policy(user: str = "", time: str = "", attribute: str = "", record: str = ""
 POLICIES = {
     "letters": policy(),
     "digits, rotating": policy('pseudonym = "hex"\nrotate = "2h"\nkeep_keys = true'),
-    "uuid, rounded, blank": policy('pseudonym = "uuid"', 'round = "hour"', 'veiled = { text = "<é>" }',
-                                   'empty = "blank"'),
+    "uuid, rounded, blank": policy('pseudonym = "uuid"', 'round = "hour"',
+                                   'veiled = { text = "<é>" }', 'empty = "blank"'),
     "raw, labels": policy('pseudonym = "raw"', "", 'hierarchy = [{ bins = [1, 10] }]'),
 }  # fmt: skip
 
