@@ -1,24 +1,22 @@
 package zveil.flink;
 
-import java.time.Duration;
+import java.io.IOException;
 import java.util.Arrays;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.serialization.BulkWriter;
 import org.apache.flink.api.java.tuple.Tuple2;
-import org.apache.flink.configuration.MemorySize;
 import org.apache.flink.connector.file.sink.FileSink;
 import org.apache.flink.connector.file.src.FileSource;
+import org.apache.flink.core.fs.FSDataOutputStream;
 import org.apache.flink.core.fs.Path;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.filesystem.OutputFileConfig;
 import org.apache.flink.streaming.api.functions.sink.filesystem.bucketassigners.BasePathBucketAssigner;
-import org.apache.flink.streaming.api.functions.sink.filesystem.rollingpolicies.DefaultRollingPolicy;
 
 /** Files: read once, in the order in which they are named; written to a folder, part by part. */
 final class FileEnds implements Ends {
-    private static final String LARGEST = "256mb";
-
     @Override
     public SingleOutputStreamOperator<Tuple2<Integer, byte[]>> source(
             StreamExecutionEnvironment environment, Plan plan, Plan.Said said) {
@@ -34,20 +32,45 @@ final class FileEnds implements Ends {
 
     @Override
     public void sink(DataStream<Tuple2<byte[], byte[]>> leaving, Plan plan, Plan.Said said) {
+        // A file is closed with each checkpoint: what is in one that has its name is never taken back.
         FileSink<Tuple2<byte[], byte[]>> sink = FileSink
-                .<Tuple2<byte[], byte[]>>forRowFormat(new Path(said.text("folder")), (record, stream) -> {
-                    stream.write(record.f1);
-                    stream.write('\n');
-                })
+                .<Tuple2<byte[], byte[]>>forBulkFormat(new Path(said.text("folder")), Part::new)
                 .withBucketAssigner(new BasePathBucketAssigner<>())
-                .withRollingPolicy(DefaultRollingPolicy.builder()
-                        .withMaxPartSize(MemorySize.parse(LARGEST))
-                        .withRolloverInterval(Duration.ofMinutes(1))
-                        .withInactivityInterval(Duration.ofMinutes(1))
-                        .build())
                 .withOutputFileConfig(OutputFileConfig.builder()
                         .withPartPrefix("part").withPartSuffix("." + plan.format).build())
                 .build();
         leaving.sinkTo(sink).name("to files").uid("sink");
+    }
+
+    /** Lines of a file, written by the buffer: the file system would be asked for each. */
+    private static final class Part implements BulkWriter<Tuple2<byte[], byte[]>> {
+        private static final int FULL = 1 << 16;
+
+        private final FSDataOutputStream stream;
+        private final Bytes buffer = new Bytes();
+
+        Part(FSDataOutputStream stream) {
+            this.stream = stream;
+        }
+
+        @Override
+        public void addElement(Tuple2<byte[], byte[]> record) throws IOException {
+            buffer.add(record.f1);
+            buffer.add((byte) '\n');
+            if (buffer.length >= FULL) {
+                flush();
+            }
+        }
+
+        @Override
+        public void flush() throws IOException {
+            stream.write(buffer.array, 0, buffer.length);
+            buffer.clear();
+        }
+
+        @Override
+        public void finish() throws IOException {
+            flush();
+        }
     }
 }
