@@ -57,6 +57,7 @@ def test_a_missing_flink_is_told_with_what_adds_it() -> None:
         ((*TOPICS, *WHOLE, "--format", "csv", "--columns", "ts,uid"), "there is no field 'host'"),
         ((*TOPICS, *WHOLE, "--keep", "*"), "--keep: '*'"),
         ((*TOPICS, *WHOLE, "--set", "x"), "--set: expected name=value"),
+        ((*TOPICS, *WHOLE, "--set", "isolation.level=read_uncommitted"), "leave it out"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options: tuple[str, ...], words: str) -> None:

@@ -135,9 +135,8 @@ def _beside(best: Mapping[str, float], scale: Scale) -> list[Result]:
     # Whichever is less is asked for.
     enough = at_least(min(TIMES_PYTHON, PER_S / fastest))
     for label, found in ours.items():
-        wanted = enough if label.endswith(THROUGHPUT) else at_least(None)
-        shown = f"{label.partition(', ')[2]}; {case}"
-        results.append(Ratio(WHAT, shown, PEER, 1e9 / found, 1e9 / fastest, wanted))
+        shown = f"{label.partition(', ')[2]}, {case}"
+        results.append(Ratio(WHAT, shown, PEER, 1e9 / found, 1e9 / fastest, enough))
     rates = {label: round(found) for label, found in best.items()}
     results.append(Figures(f"{WHAT}, records a second", case, rates))
     return results

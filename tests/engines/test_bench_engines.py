@@ -26,5 +26,7 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
               for delivery in ("exactly-once", "at-least-once") for peer in peers}  # fmt: skip
     wanted |= {("Kafka, delay, p99", "exactly-once", "200 ms", None)}
     wanted |= {("Kafka, delay, p99", "at-least-once", "20 ms", None)}
+    wanted |= {("Flink, one core", pace, "PyFlink's own operator", None)
+               for pace in ("throughput", "at-once")}  # fmt: skip
     assert shown == wanted
     assert sorted(BENCHMARK.glob("runs/*")) == before

@@ -261,10 +261,11 @@ def _columns(files: tuple[str, ...], form: Format, named: str | None) -> tuple[l
 
 def _topics(said: dict[str, Any]) -> Topics:
     from zveil.engines.flink.job import Topics
-    from zveil.engines.kafka.client import parse_settings, read_settings
+    from zveil.engines.kafka.client import Clients, parse_settings, read_settings
 
     given = {} if said["client_config"] is None else read_settings(said["client_config"])
     given |= parse_settings(said["said"])
+    Clients(brokers=said["brokers"], group=said["group"], said=given)  # refuses what is ours
     settings: dict[str, dict[str, str]] = {"consumer": {}, "producer": {}}
     for role, held in settings.items():
         others = tuple(f"{other}." for other in settings if other != role)

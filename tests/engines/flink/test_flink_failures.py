@@ -1,6 +1,8 @@
 """A TaskManager is killed in mid-job: what comes out is what would have come."""
 
 import subprocess
+import time
+import urllib.request
 from pathlib import Path
 from random import Random
 
@@ -97,4 +99,35 @@ def test_a_killed_task_manager_changes_no_topic(
                          "--brokers", broker.bootstrap, "--from", source, "--to", sink, "--once",
                          "--group", "killed")  # fmt: skip
     finished(own_cluster, started, killed_on_the_way(own_cluster, started))
+    assert sorted(values(read(broker.bootstrap, sink))) == sorted(native(lines, key))
+
+
+def test_a_job_that_was_cancelled_is_gone_on_with_by_other_tasks(
+    cluster: Cluster, broker: Broker, key: Path, tmp_path: Path
+) -> None:
+    lines, kept = events(40_000), tmp_path / "kept"
+    half = len(lines) // 2
+    source, sink = broker.create_topic("resumed-in"), broker.create_topic("resumed-out")
+    asked = [PROGRAM, "flink", *RULE, "--key-file", key, "--checkpoint-every", "300ms", "--brokers",
+             broker.bootstrap, "--from", source, "--to", sink, "--group", "resumed", "--cluster",
+             cluster.address, "--checkpoints", kept]  # fmt: skip
+    produce(broker.bootstrap, source, [(0, None, line) for line in lines[:half]])
+    handed = subprocess.run([*asked, "-p", "2", "--detached"], capture_output=True, text=True)
+    assert handed.returncode == 0, handed.stderr
+    job = handed.stderr.split()[1].rstrip(":")
+    wanted = sorted(native(lines[:half], key))
+
+    def are_there() -> bool:
+        time.sleep(0.2)
+        return sorted(values(read(broker.bootstrap, sink))) == wanted
+
+    cluster.until(are_there, "the first half does not come")
+    cancelled = urllib.request.Request(f"http://{cluster.address}/jobs/{job}", method="PATCH")
+    urllib.request.urlopen(cancelled, timeout=10).close()  # noqa: S310  # the loopback's
+    cluster.until(lambda: cluster.get(f"/jobs/{job}")["state"] == "CANCELED", "it does not end")
+    (checkpoint,) = kept.glob("*/chk-*")
+    produce(broker.bootstrap, source, [(0, None, line) for line in lines[half:]])
+    done = subprocess.run([*asked, "-p", "1", "--once", "--resume", checkpoint],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
     assert sorted(values(read(broker.bootstrap, sink))) == sorted(native(lines, key))

@@ -93,7 +93,7 @@ class Job:
     source, sink
         Where records come from and go to.
     checkpoints
-        Where checkpoints are kept; in memory by default, which is for small states only.
+        Where checkpoints are kept; by default nowhere that outlasts the job.
     checkpoint_ms
         How often one is made; what is exactly once leaves then.
     at_once
@@ -117,12 +117,14 @@ class Job:
         said["name"] = self.name
         return {key: str(value) for key, value in said.items()}
 
-    def settings(self) -> dict[str, str]:
-        """Give the settings of Flink that the job is run with."""
-        found = dict(_RESTARTS)
+    def settings(self, folder: Path) -> dict[str, str]:
+        """Give the settings of Flink that the job is run with; the folder is gone after it."""
+        kept = str(folder / "checkpoints") if self.checkpoints is None else self.checkpoints
+        found = _RESTARTS | {
+            "execution.checkpointing.storage": "filesystem",
+            "execution.checkpointing.dir": address(kept),
+        }
         if self.checkpoints is not None:
-            found["execution.checkpointing.storage"] = "filesystem"
-            found["execution.checkpointing.dir"] = address(self.checkpoints)
             # What was told to end can be gone on with.
             found["execution.checkpointing.externalized-checkpoint-retention"] = (
                 "RETAIN_ON_CANCELLATION"
@@ -160,7 +162,7 @@ class Launch:
         found = ["run", *where, "-p", str(self.parallelism)]
         found += ["-d"] if self.detached else []
         found += [] if self.resume is None else ["-s", address(self.resume)]
-        for name, value in {**job.settings(), **self.settings}.items():
+        for name, value in {**job.settings(described.parent), **self.settings}.items():
             found.append(f"-D{name}={value}")
         return [*found, "-c", MAIN, str(jar), str(described)]
 
