@@ -47,6 +47,7 @@ def test_a_missing_flink_is_told_with_what_adds_it() -> None:
         ((*TOPICS[:4], "--to", "a", *WHOLE), "--to: expected another topic than --from"),
         ((*TOPICS[2:], *WHOLE), "--brokers: say where Kafka is"),
         (("-o", "c", "file", "--once", *WHOLE), "--once: is for a topic"),
+        ((*TOPICS, *WHOLE, "--once", "--resume", "x"), "--once: is for a topic from its start"),
         ((*TOPICS, *RULE[:6]), "-z: say how many users"),
         ((*TOPICS, *RULE, "--raw-users"), "--time-format: expected for Flink"),
         ((*TOPICS, *RULE, "--time-format", "s"), "--key-file: all tasks"),

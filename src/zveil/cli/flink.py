@@ -150,7 +150,7 @@ def flink(
     fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
     if policy_file is None and rule["z"] is None:
         raise click.UsageError("-z: say how many users must share a value")
-    _check_ends(files, said)
+    _check_ends(files, resume, said)
     try:
         policy = policy_of(policy_file, rule | fields | {"format": stated})
         check(policy)
@@ -216,7 +216,7 @@ def _option(error: ValueError) -> str:
     return f"--{words}" if words.startswith("columns: ") else as_option(error)
 
 
-def _check_ends(files: tuple[str, ...], said: dict[str, Any]) -> None:
+def _check_ends(files: tuple[str, ...], resume: str | None, said: dict[str, Any]) -> None:
     if bool(files) == (said["source"] is not None):
         raise click.UsageError("--from: name a topic, or files, one of the two")
     if (said["output"] is None) == (said["to"] is None):
@@ -225,6 +225,11 @@ def _check_ends(files: tuple[str, ...], said: dict[str, Any]) -> None:
         raise click.UsageError("--to: expected another topic than --from")
     if said["brokers"] is None and (said["source"] is not None or said["to"] is not None):
         raise click.UsageError("--brokers: say where Kafka is, such as localhost:9092")
+    if said["once"] and resume is not None:
+        raise click.UsageError(
+            "--once: is for a topic from its start; one that is gone on with goes on, and is "
+            "cancelled"
+        )
     if files and said["once"]:
         raise click.UsageError("--once: is for a topic; files end by themselves")
     if said["cluster"] is None and said["detached"]:

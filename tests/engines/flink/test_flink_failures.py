@@ -1,7 +1,6 @@
 """A TaskManager is killed in mid-job: what comes out is what would have come."""
 
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 from random import Random
@@ -112,22 +111,25 @@ def test_a_job_that_was_cancelled_is_gone_on_with_by_other_tasks(
              broker.bootstrap, "--from", source, "--to", sink, "--group", "resumed", "--cluster",
              cluster.address, "--checkpoints", kept]  # fmt: skip
     produce(broker.bootstrap, source, [(0, None, line) for line in lines[:half]])
-    handed = subprocess.run([*asked, "-p", "2", "--detached"], capture_output=True, text=True)
+    until_decided(cluster, broker, [*asked, "-p", "2"], sink, native(lines[:half], key))
+    (checkpoint,) = kept.glob("*/chk-*")
+    produce(broker.bootstrap, source, [(0, None, line) for line in lines[half:]])
+    again = [*asked, "-p", "1", "--resume", checkpoint]
+    until_decided(cluster, broker, again, sink, native(lines, key))
+
+
+def until_decided(
+    cluster: Cluster, broker: Broker, asked: list[str | Path], sink: str, wanted: list[bytes]
+) -> None:
+    """Let a job run until a topic holds what is wanted, and cancel it."""
+    handed = subprocess.run(
+        [*asked, "--detached"], capture_output=True, text=True, timeout=jobs.PATIENCE_S
+    )
     assert handed.returncode == 0, handed.stderr
     job = handed.stderr.split()[1].rstrip(":")
-    wanted = sorted(native(lines[:half], key))
-
-    def are_there() -> bool:
-        time.sleep(0.2)
-        return sorted(values(read(broker.bootstrap, sink))) == wanted
-
-    cluster.until(are_there, "the first half does not come")
+    cluster.until(
+        lambda: sorted(values(read(broker.bootstrap, sink))) == sorted(wanted), "it is not decided"
+    )
     cancelled = urllib.request.Request(f"http://{cluster.address}/jobs/{job}", method="PATCH")
     urllib.request.urlopen(cancelled, timeout=10).close()  # noqa: S310  # the loopback's
     cluster.until(lambda: cluster.get(f"/jobs/{job}")["state"] == "CANCELED", "it does not end")
-    (checkpoint,) = kept.glob("*/chk-*")
-    produce(broker.bootstrap, source, [(0, None, line) for line in lines[half:]])
-    done = subprocess.run([*asked, "-p", "1", "--once", "--resume", checkpoint],
-                          capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert sorted(values(read(broker.bootstrap, sink))) == sorted(native(lines, key))
