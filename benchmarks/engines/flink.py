@@ -95,12 +95,13 @@ def _rate(command: Sequence[str | Path], out: Path, mask: NDArray[np.bool_]) -> 
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(command, preexec_fn=held, stdout=said, stderr=said)
         until = time.monotonic() + PATIENCE_S
-        while process.poll() is None:
-            written = sum(file.stat().st_size for file in _parts(out))
-            looks.append((_core_s(process.pid), written))
-            if time.monotonic() > until:
-                process.kill()
-            time.sleep(_LOOK_S)
+        try:
+            while process.poll() is None and time.monotonic() < until:
+                looks.append((_core_s(process.pid), _written(out)))
+                time.sleep(_LOOK_S)
+        finally:
+            process.kill()
+            process.wait()
         said.seek(0)
         if process.returncode:
             raise RuntimeError(f"it ended with {process.returncode}:\n{said.read()[-3000:]}")
@@ -137,14 +138,16 @@ def _core_s(pid: int) -> float:
 
 def _parts(out: Path) -> list[Path]:
     """Find what is written, finished or not; PyFlink puts it into folders by the hour."""
-    found = []
-    for file in out.rglob("*"):
-        try:
-            if file.is_file() and not file.name.endswith(".crc"):
-                found.append(file)
-        except OSError:  # it was just given its name
-            continue
-    return found
+    return [file for file in out.rglob("*") if file.is_file()]
+
+
+def _written(out: Path) -> int:
+    """Count the bytes that are written so far."""
+    written = 0
+    for file in _parts(out):
+        with suppress(FileNotFoundError):  # it was just given its name
+            written += file.stat().st_size
+    return written
 
 
 def _beside(best: Mapping[str, float], scale: Scale) -> list[Result]:

@@ -30,7 +30,7 @@ class Scale:
     paces: tuple[str, ...] = (THROUGHPUT, AT_ONCE)
     delay_s: int = 30
     flink_records: int = 2_000_000
-    pyflink_records: int = 200_000
+    pyflink_records: int = 60_000
     pyflink_modes: tuple[str, ...] = ("process", "thread")
     judged: bool = True
 
