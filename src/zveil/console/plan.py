@@ -216,7 +216,6 @@ class PlanPage:
     def _changed(self) -> None:
         """Have it worked out anew; while that goes on, only the last change counts."""
         self._is_stale = True
-        self._ways.check()
         if not self._is_working:
             self._is_working = True
             background_tasks.create(self._work())
@@ -231,6 +230,7 @@ class PlanPage:
             self._is_working = False
 
     async def _work_out(self) -> None:
+        self._ways.check()
         given, worker = self._choice.given(), self._source.worker or self._view.curves
         try:
             shape = self._choice.shape(), worker
