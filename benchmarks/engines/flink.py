@@ -93,7 +93,12 @@ def _rate(command: Sequence[str | Path], out: Path, mask: NDArray[np.bool_]) -> 
     held = (lambda: os.sched_setaffinity(0, cores()[0])) if len(cores()[1]) else None
     looks: list[tuple[float, int]] = []  # seconds of a core, bytes that are written
     with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, preexec_fn=held, stdout=said, stderr=said)
+        # Where Java runs Python within itself, it looks for packages only there.
+        packages = ":".join(map(str, PROGRAMS.parent.glob("lib/python*/site-packages")))
+        process = subprocess.Popen(
+            command, preexec_fn=held, stdout=said, stderr=said,
+            env=os.environ | {"PYTHONPATH": packages},
+        )  # fmt: skip
         until = time.monotonic() + PATIENCE_S
         try:
             while process.poll() is None and time.monotonic() < until:
