@@ -16,7 +16,6 @@ from broker import HOST, free_ports
 from zveil.engines.flink.installation import Installation
 
 PATIENCE_S = 120
-SLOTS = 2
 
 # Little memory, and failures that are seen within seconds.
 SETTINGS = {
@@ -35,8 +34,7 @@ SETTINGS = {
     "taskmanager.memory.jvm-metaspace.size": "128m",
     "taskmanager.memory.jvm-overhead.min": "64m",
     "taskmanager.memory.jvm-overhead.max": "64m",
-    "taskmanager.numberOfTaskSlots": SLOTS,
-    "cluster.evenly-spread-out-slots": "true",
+    "taskmanager.load-balance.mode": "SLOTS",
     "heartbeat.interval": "1000 ms",
     "heartbeat.timeout": "6000 ms",
     "env.java.opts.all": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
@@ -56,13 +54,13 @@ def _ends_with_us() -> None:
 class Cluster:
     """One JobManager and some TaskManagers, in a folder of their own."""
 
-    def __init__(self, folder: Path, *, managers: int = 2, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, managers: int = 2, slots: int = 2, **settings: Any) -> None:
         """Choose ports; `start` makes it answer. Settings are Flink's own, with _ for each dot."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.flink = Installation.find()
         self.managers: list[subprocess.Popen[bytes]] = []
-        self._count = managers
+        self._count, self._slots = managers, slots
         rest, rpc, blob = free_ports(3)
         self.address = f"{HOST}:{rest}"
         said = SETTINGS | {
@@ -76,6 +74,7 @@ class Cluster:
             "rest.bind-address": HOST,
             "rest.port": rest,
             "io.tmp.dirs": folder / "tmp",
+            "taskmanager.numberOfTaskSlots": slots,
         }
         said |= {name.replace("_", "."): value for name, value in settings.items()}
         opened = " ".join(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED)
@@ -99,7 +98,9 @@ class Cluster:
         try:
             for _ in range(self._count):
                 self.managers.append(self._started("taskmanager.sh"))
-            self.until(lambda: self.slots() == self._count * SLOTS, "TaskManagers do not come")
+            self.until(
+                lambda: self.slots() == self._count * self._slots, "TaskManagers do not come"
+            )
         except BaseException:
             self.stop()
             raise

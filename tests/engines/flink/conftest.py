@@ -16,6 +16,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Flink for one test, which may kill its TaskManagers."""
-    with Cluster(tmp_path / "flink") as started:
+    """Flink for a test that kills a TaskManager: a job of two tasks needs both of them."""
+    with Cluster(tmp_path / "flink", slots=1) as started:
         yield started

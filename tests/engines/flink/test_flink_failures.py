@@ -41,7 +41,7 @@ def native(lines: list[bytes], key: Path) -> list[bytes]:
 
 
 def killed_on_the_way(cluster: Cluster, started: "subprocess.Popen[str]") -> str:
-    """Kill a TaskManager once some checkpoints are made; gives the job's id."""
+    """Kill a TaskManager once some checkpoints are made, let another come; gives the job's id."""
 
     def checkpoints() -> int:
         assert started.poll() is None, started.communicate()[0]
@@ -64,6 +64,7 @@ def killed_on_the_way(cluster: Cluster, started: "subprocess.Popen[str]") -> str
         assert b"secret" not in held
     cluster.managers[0].kill()
     cluster.managers[0].wait()
+    cluster.add()
     return str(job["jid"])
 
 
