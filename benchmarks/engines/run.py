@@ -18,6 +18,7 @@ sys.path[1:1] = [str(HERE.parent), str(HERE.parents[1] / "tests" / "engines")]
 import jars  # noqa: E402
 import kafka  # noqa: E402
 import report  # noqa: E402
+import spark  # noqa: E402
 from messages import FULL, QUICK  # noqa: E402
 from peers import DisagreementError  # noqa: E402
 
@@ -39,8 +40,8 @@ def main() -> int:
 
     start = perf_counter()
     try:
-        results = kafka.runs(scale)
-    except jars.MissingError as error:
+        results = [*kafka.runs(scale), *spark.runs(scale)]
+    except (jars.MissingError, FileNotFoundError) as error:
         print(f"bench-engines: {error}", file=sys.stderr)
         return 1
     except DisagreementError as error:

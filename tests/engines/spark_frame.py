@@ -66,12 +66,12 @@ def stamped(case: Case, spark: Any) -> Any:
     """Make the rows with timestamps, as tables have them: to the microsecond."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return frame(case, spark).withColumn("ts", F.timestamp_micros((F.col("ts") / 1000).cast("long")))
+    return frame(case, spark).withColumn(
+        "ts", F.timestamp_micros((F.col("ts") / 1000).cast("long"))
+    )
 
 
-def told(
-    case: Case, folder: Path, spark: Any, *, stamps: bool = False, **options: Any
-) -> Told:
+def told(case: Case, folder: Path, spark: Any, *, stamps: bool = False, **options: Any) -> Told:
     """Let the cluster decide the rows of a case."""
     rows = stamped(case, spark) if stamps else frame(case, spark)
     left = anonymize(rows, policy_file(case, folder), **options)

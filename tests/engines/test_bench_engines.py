@@ -26,5 +26,6 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
               for delivery in ("exactly-once", "at-least-once") for peer in peers}  # fmt: skip
     wanted |= {("Kafka, delay, p99", "exactly-once", "200 ms", None)}
     wanted |= {("Kafka, delay, p99", "at-least-once", "20 ms", None)}
+    wanted |= {("Spark, two cores", "20", "zveil run", None)}
     assert shown == wanted
     assert sorted(BENCHMARK.glob("runs/*")) == before

@@ -22,6 +22,9 @@ _OPENED = ("java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.
            "java.base/jdk.internal.ref", "java.base/sun.nio.ch", "java.base/sun.nio.cs",
            "java.base/sun.security.action", "java.base/sun.util.calendar")  # fmt: skip
 
+# Few threads, and little time spent on compiling what does not run for long.
+_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
 
 class ClusterError(Exception):
     """A process of the cluster did not come up; the message has the end of its log."""
@@ -68,11 +71,14 @@ class Cluster:
     def _start(self, name: str, main: str, *arguments: str) -> Path:
         log = self.folder / f"{name}.log"
         opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
-        environment = os.environ | {"SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1"}
+        # What Spark's scripts say to the processes that they start.
+        environment = os.environ | {
+            "SPARK_LOCAL_IP": HOST, "SPARK_HOME": str(_JARS.parent), "SPARK_SCALA_VERSION": "2.13",
+        }  # fmt: skip
         with log.open("wb") as errors:
             self._processes.append(
                 subprocess.Popen(
-                    [java(), f"-Xmx{self._heap}", "-XX:+UseSerialGC", *opened, "-cp",
+                    [java(), f"-Xmx{self._heap}", *_QUICK, *opened, "-cp",
                      f"{_JARS}/*", main, *arguments],
                     stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment,
                 )
@@ -96,16 +102,18 @@ def session(cluster: Cluster, **settings: Any) -> Any:
 
     # Tasks run the interpreter that has zveil.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = HOST
     said = {
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": HOST,
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
+        "spark.driver.extraJavaOptions": " ".join(_QUICK),
+        "spark.executor.extraJavaOptions": " ".join(_QUICK),
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "America/New_York",
-        "spark.local.dir": str(cluster.folder / "local"),
         "spark.sql.warehouse.dir": str(cluster.folder / "warehouse"),
     }
     said |= {name.replace("_", "."): str(value) for name, value in settings.items()}

@@ -1,4 +1,4 @@
-"""`zveil.engines.spark` tells what one gate tells that sees all rows in the order of their times."""
+"""`zveil.engines.spark` tells what one gate tells that sees all rows in the order of times."""
 
 from pathlib import Path
 from typing import Any

@@ -82,7 +82,7 @@ class Account:
                 z=each.z,
                 window_ns=each.window_ns,
                 few_users=found["observed"] - found["released"] - veiled,
-                **found,
+                **found,  # type: ignore[arg-type]  # each a whole number
             )
             if each.hierarchy is not None:
                 names = each.hierarchy.names

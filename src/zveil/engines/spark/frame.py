@@ -160,7 +160,7 @@ def _decided(
     frame: DataFrame, layout: Layout, stage: Stage, shards: int | None, *, is_last: bool
 ) -> DataFrame:
     """Bring all rows of a value to one task, sort them there, and decide them."""
-    home = _home(frame, layout, stage.place)
+    home = _home(frame, stage.place)
     spread = frame.repartition(home) if shards is None else frame.repartition(shards, home)
     time = SORTED if SORTED in frame.columns else "t"
     ordered = spread.sortWithinPartitions(time, *layout.ties)
@@ -173,7 +173,7 @@ def _decided(
     return ordered.mapInArrow(stage.decide, _spark_schema(leaves, came, ordered.schema))
 
 
-def _home(frame: DataFrame, layout: Layout, place: int) -> Column:
+def _home(frame: DataFrame, place: int) -> Column:
     """Give what rows are sharded by: a hash of the value, or of its coarsest label.
 
     A row without a value is decided by itself: it goes anywhere, and not all of them to one place.

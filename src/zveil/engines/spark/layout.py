@@ -1,10 +1,10 @@
 """Which columns go through the stages, under names of their own.
 
-Names of a data frame may hold dots, differ by case alone, or be anything else that a policy or Spark
-reads meaning into. Between the stages columns are called by what they are: ``t`` the time, ``u`` the
-user, ``a0`` the first attribute (``a0x`` and ``a0y`` where it is a position), ``k0`` what is kept,
-``o0`` what ties are broken by. Made on the way: ``s`` a time to sort by, and ``h0`` a hash of the
-coarsest label.
+Names of a data frame may hold dots, differ by case alone, or be anything else that a policy or
+Spark reads meaning into. Between the stages columns are called by what they are: ``t`` the time,
+``u`` the user, ``a0`` the first attribute (``a0x`` and ``a0y`` where it is a position), ``k0`` what
+is kept, ``o0`` what ties are broken by. Made on the way: ``s`` a time to sort by, and ``h0`` a hash
+of the coarsest label.
 """
 
 from __future__ import annotations
@@ -136,8 +136,10 @@ def laid_out(policy: Policy, schema: pa.Schema, ties: Sequence[str]) -> Layout:
     read = {"t": places[policy.time.field], "u": places[policy.user.field]}
     for number, each in enumerate(policy.attributes):
         if each.fields:
-            read |= {f"a{number}{axis}": places[name] for axis, name in zip("xy", each.fields,
-                                                                           strict=True)}
+            read |= {
+                f"a{number}{axis}": places[name]
+                for axis, name in zip("xy", each.fields, strict=True)
+            }
         else:
             read[f"a{number}"] = places[each.field]
     kept = act.fields[2 + len(policy.attributes) :]

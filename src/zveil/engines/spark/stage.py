@@ -193,4 +193,3 @@ def _coarsest(levels: list[pa.Array]) -> pa.Array:
             column = text_array(spell(column.dictionary)).take(column.indices)
         texts.append(column.cast(pa.large_string()))
     return pc.coalesce(*texts).cast(pa.string())
-
