@@ -40,7 +40,9 @@ def main() -> None:
             )  # fmt: skip
             left.write.mode("overwrite").parquet(sink)
             seconds.append(perf_counter() - start)
-        print(json.dumps({"seconds": seconds, "pyspark": session.version, "zveil": zveil.__version__}))
+        print(
+            json.dumps({"seconds": seconds, "pyspark": session.version, "zveil": zveil.__version__})
+        )
         session.stop()
 
 

@@ -39,8 +39,10 @@ def runs(scale: Scale) -> list[Result]:
         native = []
         for _ in range(scale.rounds):
             start = perf_counter()
-            command = [ZVEIL, "run", source, "--time", "ts", "--user", "uid", "--attribute", "host",
-                       "-z", str(scale.z), "--window", "1h", "--key-file", key, "-o", one, "-q"]  # fmt: skip
+            command = [
+                ZVEIL, "run", source, "--time", "ts", "--user", "uid", "--attribute", "host",
+                "-z", str(scale.z), "--window", "1h", "--key-file", key, "-o", one, "-q",
+            ]  # fmt: skip
             subprocess.run(command, check=True)
             native.append(perf_counter() - start)
         told = subprocess.run(

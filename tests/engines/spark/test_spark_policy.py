@@ -28,7 +28,7 @@ field = "host"
 z = 3
 window = "10m"
 noise = 2
-veiled = "(few)"
+veiled = { text = "(few)" }
 [[attribute]]
 field = "path"
 z = 2
