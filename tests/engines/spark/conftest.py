@@ -29,6 +29,11 @@ def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(cluster: Cluster, event_log: Path) -> Iterator[Any]:
     """A session on the cluster."""
-    started = session(cluster, spark_eventLog_enabled="true", spark_eventLog_dir=event_log.as_uri())
+    started = session(
+        cluster,
+        spark_eventLog_enabled="true",
+        spark_eventLog_compress="false",  # so that a test can read it
+        spark_eventLog_dir=event_log.as_uri(),
+    )
     yield started
     started.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import secrets
 from collections.abc import Sequence
@@ -194,7 +195,9 @@ def _home(frame: DataFrame, place: int) -> Column:
 def _arrow_schema(schema: Any) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(schema)
+    # Later versions ask for the zone that timestamps are shown in. Which makes no difference here.
+    asks = "timezone" in inspect.signature(to_arrow_schema).parameters
+    return to_arrow_schema(schema, **({"timezone": "UTC"} if asks else {}))
 
 
 def _spark_schema(leaves: pa.Schema, came: pa.Schema, schema: Any) -> Any:
