@@ -111,7 +111,7 @@ def gate(stream: Stream, z: int, *, threads: int = 1, lateness: str | None = Non
     """Run ``Gate.observe_many`` batch by batch, on integers or strings as the stream has them."""
     contestant = new_gate(z, threads=threads, lateness=lateness)
     batches = list(stream.batches())
-    with _quiet_collector():
+    with quiet_collector():
         start = perf_counter()
         masks = [contestant.observe_many(b.times, b.users, b.attributes) for b in batches]
         seconds = perf_counter() - start
@@ -132,7 +132,7 @@ def two_gates(stream: Stream, z: int) -> Outcome:
         for b in batches[number::2]:
             contestants[number].observe_many(b.times, b.users, b.attributes)
 
-    with _quiet_collector(), ThreadPoolExecutor(2) as threads:
+    with quiet_collector(), ThreadPoolExecutor(2) as threads:
         start = perf_counter()
         list(threads.map(half, range(2)))
         seconds = perf_counter() - start
@@ -147,7 +147,7 @@ def gate_turning_away(stream: Stream, z: int) -> Outcome:
     contestant = new_gate(z)
     contestant.observe(int(stream.times[-1]) + 10 * WINDOW_NS, 0, 0)
     batches = list(stream.batches())
-    with _quiet_collector():
+    with quiet_collector():
         start = perf_counter()
         masks = [contestant.observe_many(b.times, b.users, b.attributes) for b in batches]
         seconds = perf_counter() - start
@@ -168,7 +168,7 @@ def gate_levels(stream: Stream, z: int, levels: list[Integers]) -> Outcome:
         (batch, [level[at : at + stream.per_window] for level in levels])
         for at, batch in zip(starts, stream.batches(), strict=True)
     ]
-    with _quiet_collector():
+    with quiet_collector():
         start = perf_counter()
         answers = [contestant.observe_levels_many(b.times, b.users, own) for b, own in batches]
         seconds = perf_counter() - start
@@ -199,7 +199,7 @@ def algorithm1(stream: Stream, z: int) -> Outcome:
         (batch, answers[at : at + stream.per_window])
         for at, batch in zip(starts, stream.batches(), strict=True)
     ]
-    with _quiet_collector():
+    with quiet_collector():
         start = perf_counter()
         for batch, answer in batches:
             contestant.observe_many(batch.times, batch.users, batch.attributes, answer)
@@ -217,7 +217,7 @@ def limit(stream: Stream, *, prefetch: bool) -> Outcome:
 
     contestant = zveil_peers.Limit(stream.attribute_count, prefetch)
     batches = list(stream.batches())
-    with _quiet_collector():
+    with quiet_collector():
         start = perf_counter()
         for batch in batches:
             contestant.touch_many(batch.attributes)
@@ -248,7 +248,7 @@ def zanon(stream: Stream, z: int) -> Outcome:
     ):
         contestant = module.zanon(WINDOW_NS // 10**9, 0.8, 2)
         contestant.z = z
-        with _quiet_collector():
+        with quiet_collector():
             start = perf_counter()
             for row in rows:
                 contestant.anonymize(row)
@@ -264,7 +264,7 @@ def _one_by_one(observe: Callable[[Any, Any, Any], bool], stream: Stream) -> Out
     times = stream.times.tolist()
     users, attributes = stream.users.tolist(), stream.attributes.tolist()
     released = []
-    with _quiet_collector():
+    with quiet_collector():
         start = perf_counter()
         for t, user, attribute in zip(times, users, attributes, strict=True):
             released.append(observe(t, user, attribute))
@@ -273,7 +273,7 @@ def _one_by_one(observe: Callable[[Any, Any, Any], bool], stream: Stream) -> Out
 
 
 @contextlib.contextmanager
-def _quiet_collector() -> Iterator[None]:
+def quiet_collector() -> Iterator[None]:
     """Keep Python's cyclic collector from running while the clock does, as timeit does."""
     gc.collect()
     gc.disable()

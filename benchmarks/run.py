@@ -13,7 +13,9 @@ from pathlib import Path
 from time import perf_counter
 
 import extremes
+import hold
 import memory
+import meter
 import peers
 import privacy
 import pseudonyms
@@ -34,6 +36,7 @@ ON_GRID: dict[str, Callable[[Stream, Scale], list[report.Result]]] = {
     "single": speed.one_at_a_time,
     "pairs": memory.live_pairs,
     "reclaiming": memory.reclaiming,
+    "meter": meter.beside_gate,
 }
 ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "tail": memory.endless_tail,
@@ -45,6 +48,7 @@ ON_THEIR_OWN: dict[str, Callable[[Scale], list[report.Result]]] = {
     "state": state.runs,
     "estimator": privacy.estimator,
     "audit": privacy.audit,
+    "hold": hold.runs,
 }
 
 

@@ -206,7 +206,7 @@ def test_a_day_is_measured_with_and_without_day_and_night() -> None:
 
 def test_the_catalogue_is_whole() -> None:
     assert tuple(CONTENTS) == NAMES
-    assert len(set(NAMES)) == 9
+    assert len(set(NAMES)) == 12
     for figure in FIGURES:
         assert figure.is_synthetic == figure.name.startswith("day")
         assert figure.is_synthetic == ("SYNTHETIC" in figure.title)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import zveil.cli.figures
 from zveil.cli import main
-from zveil.figures import NAMES, write
+from zveil.figures import NAMES, PAPER, write
 
 PROGRAM = Path(sys.executable).parent / "zveil"
 QUICK = ("--quick", "--only", "z-by-k")
@@ -31,13 +31,13 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = figures(folder, "--quick", "--streams", "0")
     assert done.returncode == 0, done.stderr
     listed = [Path(word).name for line in done.stdout.splitlines() for word in line.split()]
-    assert listed == [f"{name}.{form}" for name in NAMES for form in ("csv", "png", "svg")]
+    assert listed == [f"{name}.{form}" for name in PAPER for form in ("csv", "png", "svg")]
     return folder
 
 
 def test_every_file_is_written(album: Path) -> None:
-    assert len(list(album.iterdir())) == 3 * len(NAMES)
-    for name in NAMES:
+    assert len(list(album.iterdir())) == 3 * len(PAPER)
+    for name in PAPER:
         assert (album / f"{name}.png").read_bytes().startswith(b"\x89PNG\r\n")
         assert (album / f"{name}.csv").read_text().count("\n") > 12
         drawing = (album / f"{name}.svg").read_text()
@@ -80,6 +80,7 @@ def test_without_matplotlib_pictures_are_refused_and_data_are_not(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--only", "hold-z", "--streams", "0"], "--streams: expected at least 1 for hold-z"),
         (["--only", "zed"], f"--only: expected {', '.join(NAMES)}, got 'zed'"),
         (["--only", "rank,"], "--only: expected"),
         (["--format", "gif"], "--format: expected some of csv, png, svg, got 'gif'"),

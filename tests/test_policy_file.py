@@ -65,6 +65,11 @@ lateness = 1.5
 max_future = "any"
 memory = "2GB"
 attributes = 1000
+[hold]
+p = 0.9
+k = 3
+z_min = 2
+z_max = 95
 """
 
 PLAIN = """
@@ -109,12 +114,13 @@ def test_every_key_is_read(tmp_path: Path) -> None:
             first.only,
             first.except_,
         ),
-        ("agent", 2, 90, None, None, 0, None, 0.0, None, "fall-through", None, (), None, None),
+        # Room for the largest z that may be chosen.
+        ("agent", 2, 90, 95, None, 0, None, 0.0, None, "fall-through", None, (), None, None),
         (
             "cell",
             3,
             60,
-            None,
+            95,
             None,
             0,
             None,
@@ -131,6 +137,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert lists == ["top.csv", "cdn.txt"]
     assert dataclasses.astuple(found.record) == (("method", "a\\.b"), "blank")
     assert dataclasses.astuple(found.limits) == (1.5, None, "2GB", 1000)
+    assert found.hold is not None
+    assert dataclasses.astuple(found.hold) == (0.9, 3, 2, 95)
     used = set(re.findall(r"^(\w+) =", WHOLE, re.MULTILINE))
     assert used == {key for section in SCHEMA.values() for key in section.keys}
 
@@ -265,8 +273,8 @@ def test_a_run_by_file_is_a_run_by_options(tmp_path: Path) -> None:
 
 SAMPLES = {"--attribute": "a", "-z": "3", "--noise": "3", "--window": "2h", "--keep": "x",
            "--veiled": "blank", "--format": "csv", "--round": "day", "--year": "2024",
-           "--time-format": "s", "--pseudonym": "hex", "--swap": "0.1",
-           "--max-attributes": "9"}  # fmt: skip
+           "--time-format": "s", "--pseudonym": "hex", "--swap": "0.1", "--hold": "p=0.8",
+           "--z-min": "3", "--z-max": "30", "--max-attributes": "9"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OPTIONS)

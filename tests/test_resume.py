@@ -173,7 +173,7 @@ class Run:
     def summary(self) -> Any:
         assert self.ids is not None
         counts = [
-            {name: count for name, count in gate._counts().items() if name != "bytes"}
+            {name: count for name, count in gate._counts(True).items() if name != "bytes"}
             for gate in self.gates
         ]
         ids = self.ids.repeated, self.ids.forgotten, len(self.ids)

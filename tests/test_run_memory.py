@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from program import FIELDS, PROGRAM, Started, line
 from test_run import T
@@ -55,13 +57,19 @@ def peak_of(size: int, form: str, *arguments: str) -> int:
     ) as going:
         feeding = threading.Thread(target=feed, args=(going, size, form))
         feeding.start()
-        highest = 0
-        while going.poll() is None:
-            highest = max(highest, peak(going.pid))
-            time.sleep(0.01)
+        most = highest(going)
         feeding.join()
         assert going.returncode == 0
-    return highest
+    return most
+
+
+def highest(going: subprocess.Popen[bytes]) -> int:
+    """The peak of a program, looked at until it ends."""
+    most = 0
+    while going.poll() is None:
+        most = max(most, peak(going.pid))
+        time.sleep(0.01)
+    return most
 
 
 def feed(going: subprocess.Popen[bytes], size: int, form: str) -> None:
@@ -93,6 +101,21 @@ def test_memory_does_not_grow_with_the_input(
     # Formats of columns load a library of their own, whatever the size of the input.
     little = max(idle, peak_of(MEGABYTE, form, *arguments)) if "--to" in arguments else idle
     assert peak_of(megabytes * MEGABYTE, form, *arguments) - little < MOST
+
+
+@pytest.mark.parametrize("rows", [100_000, 2_000_000])
+def test_plain_parquet_takes_no_more_than_text(idle: int, tmp_path: Path, rows: int) -> None:
+    """Whatever its size, and although it is another format: no library is loaded for it."""
+    path = tmp_path / "in.parquet"
+    users = pa.array(f"user-{number % 50}" for number in range(rows))
+    hosts = pa.array(f"www.{number % 500}.example" for number in range(rows))
+    times = pa.array([T]).take(pa.array([0] * rows))
+    pq.write_table(pa.table({"ts": times, "uid": users, "host": hosts}), path)
+    command = [PROGRAM, "run", *FIELDS, "-z", "1", "--window", "1h", "-q", path]
+    command += ["-o", tmp_path / "out.parquet"]
+    with subprocess.Popen(command) as going:
+        assert highest(going) - idle < MOST
+    assert going.returncode == 0
 
 
 def test_a_line_that_never_ends_takes_no_memory(idle: int) -> None:

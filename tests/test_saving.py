@@ -56,11 +56,11 @@ def test_what_is_saved_is_loaded(path: Path, wait: bool) -> None:
     assert isinstance(first, NativeGate)
     assert isinstance(second, NativeGate)
     assert isinstance(known, EventIds)
-    assert first._counts() == gate._counts()
+    assert first._counts(True) == gate._counts(True)
     assert first.key == gate.key
     assert (len(known), known.repeated, known.forgotten) == (2, 1, 0)
     # On another number of threads it holds the same.
-    counts = second._counts(), other._counts()
+    counts = second._counts(True), other._counts(True)
     assert [[one[name] for name in ("observed", "released", "attributes")] for one in counts] == [
         [counts[0][name] for name in ("observed", "released", "attributes")]
     ] * 2
@@ -75,7 +75,7 @@ def test_a_gate_takes_the_place_of_another(path: Path) -> None:
     assert isinstance(loaded, NativeGate)
     held._exchange(loaded)
     assert held.stats() == gate.stats()
-    assert loaded._counts()["observed"] == 0
+    assert loaded._counts(True)["observed"] == 0
     times, users = np.arange(760, 900), np.arange(140) % 7
     pages = [f"secret-page-{n % 70}" for n in range(140)]
     expected = gate.observe_many(times, users, pages)
@@ -136,7 +136,7 @@ def test_parts_are_checked(path: Path) -> None:
     gate = filled()
     with pytest.raises(ValueError, match="each of them once"):
         save_state(path, KEY, b"", [gate, gate])
-    with pytest.raises(TypeError, match="parts: expected gates and event ids, got str"):
+    with pytest.raises(TypeError, match="parts: expected gates, event ids and meters, got str"):
         save_state(path, KEY, b"", ["gate"])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="note: expected at most"):
         save_state(path, KEY, bytes((16 << 20) + 1), [gate])
@@ -263,11 +263,11 @@ def test_gates_that_are_at_work_are_saved(path: Path) -> None:
 
 def test_it_is_of_one_moment(path: Path) -> None:
     gate = filled(200_000)
-    before = gate._counts()
+    before = gate._counts(True)
     saving = save_state(path, KEY, b"", [gate])
     numbers = np.arange(100_000)
     gate.observe_many(np.full(100_000, 800.0), numbers, numbers)
     saving.wait()
     _, (loaded,) = load_state(path, KEY)
     assert isinstance(loaded, NativeGate)
-    assert loaded._counts() == before
+    assert loaded._counts(True) == before

@@ -8,7 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import zveil
-from zveil import Gate, SnapshotError, Stats, anonymize
+from zveil import Gate, Meter, SnapshotError, Stats, anonymize
+from zveil.meter import Definition, Reading
 from zveil.reference import Reference
 from zveil.simulate import Events, Flash, Late, Scenario, UserClass
 
@@ -21,6 +22,13 @@ stats: Stats = gate.stats()
 erased: int = gate.forget("ada")
 key: bytes = gate.key
 gate.z = 50
+meter = Meter(rotate=timedelta(days=1), lateness="1h", memory_limit="1GB", key=key)
+meter.add(np.arange(3), ["u", "v", "w"], pa.array(["a", "a", "b"]), mask, field="page")
+reading: Reading = meter.report()
+shares: dict[int, float | None] = reading.shares
+series: list[Reading] = Meter.restore(meter.save(), meter.key).periods()
+counts: tuple[int, int] | None = meter.counts(2)
+plain: Reading = Definition(length=10).report()
 events: list[tuple[float, str, str]] = [(0.5, "ada", "a")]
 kept: Iterator[tuple[float, str, str]] = gate.filter(events)
 

@@ -27,8 +27,8 @@ END_S = 10.0
 
 def send(brokers: str, topic: str, rate: float, seconds: float, begin: float) -> None:
     """Send each record when it is due."""
-    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "acks": 1})
-    due = begin
+    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 1, "acks": 1})
+    producer.list_topics(topic, timeout=30)  # it is connected before the first is due
     for number, (key, value) in enumerate(even(rate, seconds)):
         due = begin + number / rate
         while (wait := due - time.monotonic()) > 0:

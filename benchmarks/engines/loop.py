@@ -69,12 +69,22 @@ def main(
     signal.signal(signal.SIGTERM, lambda number, _: is_asked.append(number))
     at_once = pace == "at-once"
     clients = Clients(brokers=brokers, group=group, delivery=name, at_once=at_once)
-    consumer, producer = clients.consumer(print), clients.producer(print)
+    consumer = clients.consumer(_told)
     every_s, most = (_AT_ONCE, _MOST_AT_ONCE) if at_once else (_THROUGHPUT, _MOST)
     going = delivery(
-        name, producer, consumer, every_s=every_s[name], is_stopped=lambda: bool(is_asked)
+        clients,
+        consumer,
+        every_s=every_s[name],
+        report=_told,
+        is_stopped=lambda: bool(is_asked),
     )
-    consumer.subscribe([source], on_assign=_from_the_beginning)
+
+    def from_the_beginning(_: Any, partitions: list[TopicPartition]) -> None:
+        for each in partitions:
+            each.offset = 0
+        (consumer.incremental_assign if clients.is_cooperative else consumer.assign)(partitions)
+
+    consumer.subscribe([source], on_assign=from_the_beginning)
     position: TopicPartition | None = None
     while single and not is_asked:
         message = consumer.poll(0.1)
@@ -85,7 +95,7 @@ def main(
             going.serve()
             position = TopicPartition(source, 0, message.offset() + 1)
         if position is not None and going.is_due:
-            going.commit([position])
+            going.commit([position], is_last=False)
     while not is_asked:
         wait_s = going.wait_s
         first = consumer.poll(0.1 if wait_s is None else min(wait_s, 0.1))
@@ -97,14 +107,12 @@ def main(
             position = TopicPartition(source, 0, messages[-1].offset() + 1)
             going.serve()
         if going.is_due and position is not None:
-            going.commit([position])
+            going.commit([position], is_last=False)
     consumer.close()
 
 
-def _from_the_beginning(consumer: Any, partitions: list[TopicPartition]) -> None:
-    for each in partitions:
-        each.offset = 0
-    consumer.incremental_assign(partitions)
+def _told(words: str) -> None:
+    print(words, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Scale:
     z: int = 20
     rounds: int = 3
     paces: tuple[str, ...] = (THROUGHPUT, AT_ONCE)
-    delay_s: int = 20
+    delay_s: int = 30
     # Rows for Spark, in so many times the records: its start is not what is measured.
     spark_times: int = 10
     judged: bool = True
@@ -42,7 +42,7 @@ QUICK = Scale(
     users=1_000,
     rounds=1,
     paces=(THROUGHPUT,),
-    delay_s=2,
+    delay_s=4,
     spark_times=1,
     judged=False,
 )

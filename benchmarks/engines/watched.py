@@ -36,14 +36,15 @@ def cores() -> tuple[set[int], set[int]]:
 
 
 @contextmanager
-def working(command: Sequence[str | Path], core: set[int] | None = None) -> Iterator[int]:
+def working(
+    command: Sequence[str | Path], core: set[int] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """Let a program work for a while, on one core if one is given; gives its process."""
     held = (lambda: os.sched_setaffinity(0, core)) if core else None
     process = subprocess.Popen(command, preexec_fn=held, stderr=subprocess.PIPE, text=True)
     try:
-        yield process.pid
-        if process.poll() is not None:
-            raise RuntimeError(f"it ended by itself:\n{process.communicate()[1][-2000:]}")
+        yield process
+        require_running(process)
         process.terminate()
         said = process.communicate(timeout=60)[1]
         if process.returncode not in (0, -15):
@@ -51,6 +52,12 @@ def working(command: Sequence[str | Path], core: set[int] | None = None) -> Iter
     finally:
         process.kill()
         process.wait()
+
+
+def require_running(process: subprocess.Popen[str]) -> None:
+    """See that a program has not ended by itself."""
+    if process.poll() is not None:
+        raise RuntimeError(f"it ended by itself:\n{process.communicate()[1][-2000:]}")
 
 
 @dataclass(frozen=True)
@@ -75,15 +82,16 @@ def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_])
     looks: list[tuple[float, int, float]] = []
     watcher = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "watcher"})
     until = time.monotonic() + PATIENCE_S
-    with working(command(group, source, sink), cores()[0]) as pid:
+    with working(command(group, source, sink), cores()[0]) as process:
         for turn in itertools.count():
             end = watcher.get_watermark_offsets(TopicPartition(sink, 0), timeout=10)[1]
-            looks.append((time.perf_counter(), end, core_s(pid)))
+            looks.append((time.perf_counter(), end, core_s(process.pid)))
             quiet = len(looks) > 10 and looks[-10][1] == end > 0
             if quiet and turn % 10 == 0:
                 decided = topics.positions(broker.bootstrap, group, source).get(0)
                 if decided == len(mask):
                     break
+            require_running(process)
             if time.monotonic() > until:
                 raise RuntimeError("it does not come to the end")
             time.sleep(_LOOK_S)
@@ -111,19 +119,20 @@ def core_s(pid: int) -> float:
 def delays_ms(broker: Broker, command: Command, per_s: float, seconds: int) -> NDArray[np.float64]:
     """Send records when they are due; gives how much later each was read, in milliseconds.
 
-    The first quarter of the time is not counted: programs warm up, and crowds form.
+    The first half of the time is not counted: programs and broker warm up, and crowds form.
     """
     number = next(_numbers)
     source, sink = (broker.create_topic(f"{name}-{number}") for name in ("due", "read"))
     said = [broker.bootstrap, source, sink, str(per_s), str(seconds)]
     group = f"group-{sink}"
-    with working(command(group, source, sink)):
+    with working(command(group, source, sink)) as process:
         while topics.shares(broker.bootstrap, group) != [1]:
+            require_running(process)
             time.sleep(_LOOK_S)
         done = subprocess.run(
             [sys.executable, HERE / "delay.py", *said], stdout=subprocess.PIPE, check=True
         )
     late = np.frombuffer(done.stdout, dtype=np.float64)
-    late = late[len(late) // 4 :]
+    late = late[len(late) // 2 :]
     # What had not come when nothing came any more is no less late than anything.
     return np.where(np.isnan(late), np.inf, late * 1e3)

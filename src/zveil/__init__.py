@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from zveil._native import SnapshotError, __version__
 from zveil.gate import Gate, Stats
+from zveil.meter import Meter
 
 if TYPE_CHECKING:
     from zveil.table import anonymize
 
-__all__ = ["Gate", "SnapshotError", "Stats", "__version__", "anonymize"]
+__all__ = ["Gate", "Meter", "SnapshotError", "Stats", "__version__", "anonymize"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """The native module: `zveil.Gate` inherits from its gate and adds what people type."""
 
+import builtins
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Self, TypeAlias, TypedDict, final, type_check_only
@@ -14,14 +15,17 @@ __all__ = [
     "Gate",
     "Keyring",
     "Ladder",
+    "Meter",
     "NameFilter",
     "NameList",
     "Names",
+    "ParquetWay",
     "Saved",
     "Saving",
     "SnapshotError",
     "Swap",
     "TextWay",
+    "Witness",
     "__version__",
     "field_path",
     "load_state",
@@ -129,6 +133,39 @@ class Gate:
     def _set_z(self, z: int) -> None:
         """Set z anew, on every attribute at once."""
 
+    def close(self) -> None:
+        """Release nothing from here on, and count everyone as before; until z is set anew.
+
+        A snapshot does not know of it: a gate that is restored is open.
+        """
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, and z not set since."""
+
+    def _clock(self) -> int | None:
+        """Tell the largest time taken, in nanoseconds since 1970."""
+
+    def _count_users(self) -> None:
+        """Count the users of all observations from here on, decided or not; about."""
+
+    def _census(self) -> bytes | None:
+        """Give what that count stands on: 4 KiB that no user can be read from."""
+
+    def _resume_census(self, registers: bytes) -> None:
+        """Go on with a count of users of a gate with the same key."""
+
+    def _users(self) -> float | None:
+        """Tell how many users there were since `_count_users`, to a few percent."""
+
+    def _crowds(self, least: int) -> tuple[bytes, bytes, bytes]:
+        """Give the attributes with at least so many users in the window up to the gate's clock.
+
+        As 64-bit numbers: what tells each apart, how many users it has, z_max at the most, and the
+        nanoseconds that they were counted in: the window, or less where no more are remembered.
+        Takes a pass over the state.
+        """
+
     @property
     def key(self) -> bytes:
         """The 32 secret bytes; needed to restore a snapshot."""
@@ -234,7 +271,7 @@ def save_state(
     path: str | PathLike[str],
     key: bytes,
     note: bytes,
-    parts: Sequence[Gate | EventIds],
+    parts: Sequence[Gate | EventIds | Meter],
     *,
     sync: Sequence[int] = ...,
     keep: Sequence[int] = ...,
@@ -252,7 +289,7 @@ def save_state(
 
 def load_state(
     path: str | PathLike[str], key: bytes, *, threads: int = 1
-) -> tuple[bytes, list[Gate | EventIds]]:
+) -> tuple[bytes, list[Gate | EventIds | Meter]]:
     """Give the note and the parts of a saved state, in their order.
 
     Times of these gates are in nanoseconds; `Gate._exchange` brings one to where others are. With
@@ -308,6 +345,101 @@ class Swap:
         takes once all are taken.
 
         It is secret: whoever knows it knows which records are true.
+        """
+
+@type_check_only
+class _Reading(TypedDict):
+    """The fields of `zveil.meter.Reading`."""
+
+    start_ns: int | None
+    users: int
+    classes: int
+    sizes: dict[int, int]
+    pairs: int
+    late: int
+    is_over: bool
+    is_stopped: bool
+
+@disjoint_base
+class Meter:
+    """How many visible users look the same; `zveil.Meter` adds what people type.
+
+    The key has 32 bytes. Periods are counted from 1970 in UTC; without a length there is one,
+    without an end.
+    """
+
+    def __new__(
+        cls,
+        key: bytes,
+        *,
+        rotate_ns: int | None = None,
+        lateness_ns: int = 0,
+        memory_limit: int | None = None,
+    ) -> Self: ...
+    def _add_arrays(
+        self,
+        times: Any,
+        users: Any,
+        fields: Sequence[tuple[str, Any, builtins.bytes | None]],
+        unit_ns: int,
+    ) -> None:
+        """Take in Arrow arrays of one length: for each field its name, its values, what left.
+
+        That has a byte for each row, 0 where the value was veiled; None if all were released.
+        """
+
+    def advance(self, time_ns: int) -> None:
+        """Move the clock on, where nothing was released but time has passed."""
+
+    def follow(self, gates: Sequence[Gate]) -> None:
+        """Move the clock on to that of the gates."""
+
+    def _present(self) -> _Reading:
+        """Show the period that the clock is in."""
+
+    def _periods(self) -> list[_Reading]:
+        """Show all periods with something released, in their order."""
+
+    @property
+    def period(self) -> int:
+        """The number of the present period: floor(clock / length)."""
+
+    def counts(self, k: int) -> tuple[int, int] | None:
+        """Count the visible users of the present period, and those whose k is at least this.
+
+        At once, for k up to 4,096. None if measuring was stopped.
+        """
+
+    def before(self, k: int) -> tuple[int, int] | None:
+        """Count the same of the period before, as it stands."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory of what is measured."""
+
+    @property
+    def key(self) -> builtins.bytes:
+        """The 32 secret bytes."""
+
+    def save(self) -> builtins.bytes:
+        """Give all that it holds, but for the key: keyed hashes and counts."""
+
+    def _load(self, saved: builtins.bytes) -> None:
+        """Become the meter that was saved, if it was of the same key."""
+
+    def _exchange(self, other: Meter) -> None:
+        """Swap all that two meters are."""
+
+    def _settings(self) -> tuple[int | None, int, int | None]:
+        """Give the length of a period, the lateness and the limit on memory."""
+
+    def _resettle(self, *, lateness_ns: int, memory_limit: int | None) -> None:
+        """Go on with a lateness of no more than before, and another limit."""
+
+    def give_up(self) -> None:
+        """Let go of what is measured: periods that are not over say that they were stopped.
+
+        One user cannot be erased: there is nothing to look up by what they have.
         """
 
 @type_check_only
@@ -470,6 +602,78 @@ class Witness:
     def found(self) -> list[tuple[int, int, int]]:
         """For each attribute how often a value came on another partition, and the last two."""
 
+@final
+class ParquetWay:
+    """Plain Parquet files in, decided, the bytes of one Parquet file out.
+
+    `fields` are time, user, the attributes, then what is kept. `veiled` is for each attribute the
+    text that a veiled value becomes, or None for null. `unit`: what times that are numbers are,
+    found out from the first of them by default. `most_rows` are read and decided at a time.
+    """
+
+    def __new__(
+        cls,
+        *,
+        fields: list[str],
+        veiled: list[str | None],
+        blank: bool,
+        unit: str | None,
+        stop_at_problem: bool,
+        keyring: Keyring | None,
+        most_rows: int,
+    ) -> Self: ...
+    @staticmethod
+    def names(path: str | PathLike[str]) -> list[str] | None:
+        """Give the names of a file's columns; None if it cannot be opened."""
+
+    def open(self, path: str | PathLike[str], after: int) -> bool:
+        """Open a file behind so many rows.
+
+        False if it is not plain, or has other columns than the first one.
+        """
+
+    @property
+    def rows(self) -> int:
+        """Rows of the present file that are decided, and passed over."""
+
+    @property
+    def rows_total(self) -> int:
+        """Rows of the present file."""
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether times are numbers."""
+
+    def step(self, gates: Sequence[Gate]) -> bytes | None:
+        """Decide the next rows; gives what can be written by now, None behind the last row.
+
+        Raises EOFError if the file is damaged; nothing of these rows was decided then.
+        """
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether rows have left since `end` was last called."""
+
+    def end(self) -> bytes:
+        """End the file that is written, with its index; what leaves next begins another one."""
+
+    def wrote(self, index: bytes) -> bool:
+        """Whether an index is of the columns that leave, written as they are here."""
+
+    @staticmethod
+    def merged(indexes: list[bytes]) -> bytes:
+        """Make one index of those of several pieces: what stands at the end of the whole file."""
+
+    def tally(self) -> tuple[int, int, int, str | None]:
+        """Give the records, those with something released, those left out for their time.
+
+        And what times are, if they are numbers and that is stated or found out.
+        """
+
+    def resume(self, records: int, leaving: int, bad: int, unit: str | None) -> None:
+        """Go on from what `tally` gave."""
+
+@final
 class TextWay:
     """Text in, decided, what is released out: the native way of `zveil run`.
 
@@ -518,21 +722,34 @@ class TextWay:
         """
 
     def feed(
-        self, gates: Sequence[Gate], data: bytes, last: bool, *, ids: EventIds | None = None
+        self,
+        gates: Sequence[Gate],
+        data: bytes,
+        last: bool,
+        *,
+        ids: EventIds | None = None,
+        meter: Meter | None = None,
     ) -> list[bytes]:
         """Take the next bytes of a file; give what leaves of the records that are complete.
 
         One gate for each attribute, in their order; or several sets of them one behind the other,
         where the first decides what leaves and all are counted. Without any, everything leaves. A
         chain of keys that has moved on is in its file when this returns. A record whose id is among
-        `ids` is counted as repeated and nothing else.
+        `ids` is counted as repeated and nothing else. What leaves is added to the meter, values as
+        the output tells them under the users' pseudonyms.
 
         Raises LookupError with the name of a column that a header does not have exactly once, and
         the names that it has; or with what is wrong with a header that cannot be read.
         """
 
     def feed_columns(
-        self, gates: Sequence[Gate], data: bytes, last: bool, *, ids: EventIds | None = None
+        self,
+        gates: Sequence[Gate],
+        data: bytes,
+        last: bool,
+        *,
+        ids: EventIds | None = None,
+        meter: Meter | None = None,
     ) -> list[list[_Buffers]]:
         """Do the same where the output is columns: parts, and in each the fields.
 

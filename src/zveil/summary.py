@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from zveil.gate import Gate
+from zveil.meter import Meter, Reading
 from zveil.policy import Attribute
 
 
@@ -75,6 +77,32 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a meter shows of what left: by the set of values of each pseudonym, without times."""
+
+    present: Reading
+    """The period that the stream is in."""
+    periods: list[Reading]
+    """All in which something left, in their order: the last thousand."""
+    bytes: int
+    """Memory of what is measured."""
+
+    @classmethod
+    def of(cls, meter: Meter, *, is_brief: bool = False) -> "Measured":
+        """Read it off a meter; without the periods where it is to be brief."""
+        periods = [] if is_brief else meter.periods()
+        return cls(present=meter.report(), periods=periods, bytes=meter.bytes)
+
+    def as_dict(self) -> dict[str, object]:
+        """Give it as plain values, for JSON."""
+        return {
+            "observer": "set of values",
+            "periods": [period.as_dict() for period in self.periods],
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rung:
     """What a z would have released."""
 
@@ -141,6 +169,10 @@ class Summary:
     """None where the state ends with the run."""
     ended: str = "end of input"
     """Why it ended: ``end of input``, ``closed pipe``, ``signal``, ``bad input`` or ``error``."""
+    meter: Measured | None = None
+    """What was measured; None without a meter."""
+    hold: dict[str, Any] | None = None
+    """What was done to hold a level of k-anonymity; None where none was."""
 
     @property
     def observed(self) -> int:
@@ -190,7 +222,12 @@ class Summary:
 
     def as_dict(self, *, without_z: bool = False) -> dict[str, object]:
         """Give it as plain values, for JSON; `without_z` for a trial of no z in particular."""
-        found = asdict(self)
+        found = asdict(replace(self, meter=None))
+        del found["meter"]
+        if self.hold is None:
+            del found["hold"]
+        if self.meter is not None:
+            found["meter"] = self.meter.as_dict()
         if without_z:
             for name in ("policy", "left", "outcomes"):
                 del found[name]

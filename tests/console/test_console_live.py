@@ -59,7 +59,9 @@ def test_from_the_first_event_to_a_server_that_is_gone(tabs: Any) -> None:
         assert service.end() == 0
         expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
         assert page.locator(".page").evaluate("(each) => getComputedStyle(each).opacity") < "1"
-        tab.said.clear()  # the browser's own words about a server that is gone
+        # The browser goes on trying, and saying so, for as long as the page is open.
+        tab.close()
+        tab.said.clear()
 
 
 def test_it_is_seen_by_two_at_once(tabs: Any, service: Service) -> None:
@@ -68,3 +70,16 @@ def test_it_is_seen_by_two_at_once(tabs: Any, service: Service) -> None:
     for page in pages:
         expect(figure(page, "Share released")).to_contain_text("%")
     assert pages[0].title() == "Live · zveil"
+
+
+def test_the_meter_is_shown_where_there_is_one(tabs: Any, service: Service) -> None:
+    page = tabs(service).open()
+    service.post(events(3, "none.example"))
+    expect(more(page, "In, a second")).to_contain_text("in all")
+    assert not page.get_by_role("region", name="Users in a crowd of 2").is_visible()
+    with Service("--meter", console=True) as measured:
+        page = tabs(measured).open()
+        measured.post(events(5))
+        # Of five, four have it released, who look the same.
+        expect(figure(page, "Users in a crowd of 2")).to_have_text("100 %")
+        expect(more(page, "Users in a crowd of 2")).to_have_text("of 4 visible users")

@@ -82,6 +82,8 @@ def test_the_ways_to_reach_it(tabs: Any, service: Service) -> None:
         page.get_by_label(name, exact=True).press("Tab")
     press(page, "Horizon", "Home")
     press(page, "Horizon", "ArrowRight")
+    # A slider tells where it is a moment after it has moved.
+    expect(outcome(page)).to_contain_text("2 windows")
     page.get_by_role("button", name="Find them").click()
     row = page.get_by_role("row", name="1 window")
     expect(row).to_be_visible()

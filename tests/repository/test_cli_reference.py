@@ -13,7 +13,8 @@ import pytest
 
 from zveil.cli import main
 from zveil.cli.run import run
-from zveil.summary import Keeping, Outcome, Rung, Summary
+from zveil.meter import Meter
+from zveil.summary import Keeping, Measured, Outcome, Rung, Summary
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/cli.md"
@@ -67,9 +68,11 @@ def test_the_reference_is_what_the_commands_say() -> None:
 def options(command: click.Command) -> set[str]:
     """Give the names of a command's options, those with two dashes where they have one."""
     if isinstance(command, click.Group):
-        return set().union(*map(options, command.commands.values()))
+        below = set().union(*map(options, command.commands.values()))
+    else:
+        below = set()
     every = [param.opts for param in command.params if isinstance(param, click.Option)]
-    return {max(names, key=len) for names in every}
+    return below | {max(names, key=len) for names in every}
 
 
 def test_the_guide_lists_every_option_and_no_other() -> None:
@@ -109,7 +112,9 @@ def test_every_key_of_the_summary_is_explained() -> None:
     table = text.partition("| key | meaning |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     named = [name for cell, _ in cells for name in re.findall(r"`(\w+)`", cell)]
-    assert sorted(named) == sorted(Summary(policy="0", repeated=0, state=Keeping()).as_dict())
+    measured = Measured.of(Meter())
+    whole = Summary(policy="0", repeated=0, state=Keeping(), meter=measured, hold={})
+    assert sorted(named) == sorted(whole.as_dict())
     meanings = {cell.strip(" `"): meaning for cell, meaning in cells}
     for key, part in (("outcomes", Outcome), ("rungs", Rung), ("state", Keeping)):
         fields = [field.name for field in dataclasses.fields(part)]

@@ -212,11 +212,6 @@ def test_blocks_run_and_print_what_is_said(
 ) -> None:
     """In their order and in one folder: a block may use files that one before it made."""
     monkeypatch.chdir(tmp_path)
-    run_blocks(document, tmp_path)
-
-
-def run_blocks(document: Path, tmp_path: Path, address: str = "localhost:9092") -> None:
-    """Run all blocks in a folder, with the address of a broker in the place of the usual one."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     outputs = {block.line: output for block, output in scripts(document)}
     for block in blocks(document):
@@ -226,7 +221,7 @@ def run_blocks(document: Path, tmp_path: Path, address: str = "localhost:9092") 
             for command in block.text.splitlines():
                 check_setup(command)
         elif block.kind == "sh":
-            printed = run_shell(block.text.replace("localhost:9092", address), tmp_path)
+            printed = run_shell(block.text, tmp_path)
             if output := outputs[block.line]:
                 assert settled(printed) == settled(output.text), f"line {output.line}"
 

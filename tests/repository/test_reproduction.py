@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from zveil.figures import NAMES
+from zveil.figures import PAPER as NAMES
 from zveil.figures.contents import CONTENTS, Work
 from zveil.figures.detail import FULL
 from zveil.figures.rows import COLUMNS, DAY, FLAT_DAY

@@ -60,8 +60,25 @@ def test_the_figures_of_a_run_are_shown_while_it_runs(port: int) -> None:
         assert time.monotonic() < until
     names = {family.name for family in text_string_to_metric_families(ask(port)[1].decode())}
     wanted = {name.removesuffix("_total") for name in METRICS}
-    elsewhere = {name for name in wanted if "http" in name or "kafka" in name}
-    assert wanted - names - elsewhere == {"zveil_snapshot_age_seconds"}
+    elsewhere = ("http", "kafka")
+    missing = {n for n in wanted - names if not any(word in n for word in elsewhere)}
+    with_meter = ("zveil_visible", "zveil_alike", "zveil_meter", "zveil_hold")
+    assert {name for name in missing if not name.startswith(with_meter)} == {
+        "zveil_snapshot_age_seconds"
+    }
+
+
+def test_the_meter_of_a_run_is_shown_too() -> None:
+    port = free_port()
+    with Started("--metrics", str(port), "-q", "--meter") as started:
+        started.send(line(START, "ada", "a.example") + line(START, "bob", "a.example"))
+        assert b"a.example" in started.line()
+        found = figures(port)
+        assert (found["zveil_visible_users"], found["zveil_visible_classes"]) == (1, 1)
+        assert (found["zveil_alike_users2"], found["zveil_meter_stopped"]) == (0, 0)
+        started.send(line(START, "cyd", "a.example"))
+        assert b"a.example" in started.line()
+        assert figures(port)["zveil_alike_users2"] == 2
 
 
 def test_it_answers_to_little_else(port: int) -> None:

@@ -13,9 +13,10 @@ import pytest
 import zstandard
 from durable import Place, some
 
-from zveil.io import columnar
+from zveil.io import columnar, parquet_files
 from zveil.policy import Policy
 from zveil.run import text
+from zveil.run.parquet import ParquetStream
 
 T = 1_700_000_000
 ROWS = [
@@ -95,6 +96,7 @@ def content(path: Path) -> Any:
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "_BLOCK", 3_000)
     monkeypatch.setattr(columnar, "MOST_ROWS", 40)
+    monkeypatch.setattr(parquet_files, "MOST_ROWS", 40)
 
 
 def policy(**options: Any) -> Policy:
@@ -124,6 +126,26 @@ def test_a_killed_run_goes_on(source: str, output: str, tmp_path: Path) -> None:
     place.run([given], interval=60.0)
     assert content(place.path) == wanted
     assert saved >= 3
+
+
+@pytest.mark.parametrize("first", ["plain", "columns"])
+def test_each_way_of_parquet_goes_on_with_the_state_of_the_other(
+    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tmp_path / "in.parquet"
+    given.write_bytes(INPUTS["in.parquet"])
+    place = Place(tmp_path / "place", policy(), "out.parquet")
+    fitting = ParquetStream.fitting
+    ways = {"plain": fitting, "columns": lambda *_: None}
+    monkeypatch.setattr(ParquetStream, "fitting", ways.pop(first))
+    lefts = place.lefts([given])
+    wanted = content(place.path)
+    assert len(wanted) > 100
+    monkeypatch.setattr(ParquetStream, "fitting", *ways.values())
+    for left in some(lefts, 4):
+        place.put(left)
+        assert place.run([given]).records == len(ROWS)
+        assert content(place.path) == wanted
 
 
 @pytest.mark.parametrize("source", ["in.ndjson", "in.parquet"])

@@ -187,6 +187,7 @@ class TestRefused:
             ({"user": "n", "keep": ["note"]}, "user.field has changed"),
             ({"attributes": ["host", "ref"]}, "'ref': The old policy does not decide"),
             ({"keep": ["n"]}, "the fields that leave are others"),
+            ({"id": "n"}, "the ids of events"),
             ({"rotate": "1h", "keep_keys": True}, "how the keys of pseudonyms change"),
         ],
     )

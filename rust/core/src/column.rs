@@ -12,7 +12,7 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// An integer past 64 bits, in decimal digits.
     Digits(&'a [u8]),
-    /// A value hashed before by [`Gate::prepare`](crate::Gate::prepare), in the same role.
+    /// A value hashed before by what [`Prepares`], in the same role.
     Prepared(u128),
 }
 
@@ -50,6 +50,12 @@ pub trait Column: Sync {
     fn blocks(&self, into: Blocks<'_>) {
         into.fill(self);
     }
+}
+
+/// Hashes values once that are going to come many times, such as a dictionary's: what it gives is
+/// good for itself alone.
+pub trait Prepares {
+    fn prepare(&self, value: Value, role: Role) -> Option<Value<'static>>;
 }
 
 /// Rows to be hashed: made by the gate, filled by [`Column::blocks`].

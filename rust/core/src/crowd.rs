@@ -285,6 +285,32 @@ impl Crowd {
         inside.filter(counts).take(rules.z).count() == rules.z
     }
 
+    /// How many users were seen from `floor` on, z_max at the most; and since when, where there may
+    /// be more of them. Changes nothing.
+    pub(crate) fn users(
+        &self,
+        entries: &[Entry],
+        floor: i64,
+        rules: &Rules,
+        scratch: &mut Distinct,
+    ) -> (usize, Option<i64>) {
+        let log = &entries[..self.len];
+        scratch.clear(log.len());
+        let mut users = 0;
+        for (at, entry) in log.iter().enumerate().rev() {
+            if entry.time < floor {
+                break;
+            }
+            if entry.user != NOBODY && scratch.insert(entry.user, &log[at + 1..]) {
+                users += 1;
+                if users == rules.z_max {
+                    return (users, Some(entry.time));
+                }
+            }
+        }
+        (users, None)
+    }
+
     /// Drops the entries that no clock from now on can count.
     pub(crate) fn drop_expired(&mut self, entries: &mut [Entry], floor: i64) {
         let log = &mut entries[..self.len];

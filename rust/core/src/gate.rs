@@ -1,7 +1,8 @@
 //! The gate: one decision for each observation, at the moment it arrives.
 
 use crate::admission::{Admission, Admitted};
-use crate::column::{Role, Value};
+use crate::census::Census;
+use crate::column::{Prepares, Role, Value};
 use crate::crew::Crew;
 use crate::crowd::Rules;
 use crate::error::Error;
@@ -48,6 +49,8 @@ pub struct Gate {
     pub(crate) observed: u64,
     pub(crate) released: u64,
     pub(crate) refused_before: u64,
+    /// Only where someone asked for it. No part of a snapshot.
+    pub(crate) census: Option<Census>,
 }
 
 /// What a gate has done and holds.
@@ -65,6 +68,19 @@ pub struct Stats {
     /// The gate's clock; `None` before the first observation.
     pub clock: Option<i64>,
 }
+
+/// How many users an attribute has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrowdSize {
+    /// Tells it apart from others, under the gate's secret.
+    pub attribute: u64,
+    pub users: usize,
+    /// What they were counted in: the window; or less, if no more users are remembered.
+    pub span: i64,
+}
+
+/// As many users as no attribute has: what a closed gate needs.
+const CLOSED: usize = usize::MAX / 2;
 
 impl Gate {
     pub fn new(settings: Settings, secret: Secret) -> Result<Self, Error> {
@@ -88,6 +104,7 @@ impl Gate {
             observed: 0,
             released: 0,
             refused_before: 0,
+            census: None,
         })
     }
 
@@ -99,20 +116,79 @@ impl Gate {
         &self.secret
     }
 
-    /// Sets z anew, on every attribute at once.
+    /// Sets z anew, on every attribute at once; opens a gate that was closed.
     pub fn set_z(&mut self, z: usize) -> Result<(), Error> {
         check_z(z, self.settings.largest_z())?;
-        for shard in &mut self.shards {
-            shard.void(z > self.settings.z);
-        }
+        self.need(z);
         self.settings.z = z;
-        self.rules = Rules::new(z, self.settings.z_max, self.settings.window);
         Ok(())
+    }
+
+    /// Releases nothing from here on, and counts everyone as before; until z is set anew.
+    pub fn close(&mut self) {
+        self.need(CLOSED);
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.rules.z == CLOSED
+    }
+
+    fn need(&mut self, z: usize) {
+        for shard in &mut self.shards {
+            shard.void(z > self.rules.z);
+        }
+        self.rules = Rules::new(z, self.settings.z_max, self.settings.window);
+    }
+
+    /// The largest time taken; `None` before the first.
+    pub fn clock(&self) -> Option<i64> {
+        Some(self.admission.clock).filter(|clock| *clock != i64::MIN)
+    }
+
+    /// Counts the users of all observations from here on, about.
+    pub fn count_users(&mut self) {
+        match &mut self.census {
+            Some(census) => census.clear(),
+            None => self.census = Some(Census::new()),
+        }
+    }
+
+    /// What the count of users stands on, to go on from elsewhere.
+    pub fn census(&self) -> Option<&[u8]> {
+        self.census.as_ref().map(Census::registers)
+    }
+
+    /// Counts users as if those of another gate, of the same secret, had been counted here; false
+    /// where that cannot be.
+    pub fn resume_census(&mut self, registers: &[u8]) -> bool {
+        self.count_users();
+        self.census.as_mut().is_some_and(|census| census.resume(registers))
+    }
+
+    /// How many users there were since [`Gate::count_users`], to a few percent.
+    pub fn users(&self) -> Option<f64> {
+        self.census.as_ref().map(Census::estimate)
+    }
+
+    /// The attributes with at least so many users in the window up to the gate's clock. No more than
+    /// z_max of them are remembered: of those that have as many, it says how long it took them.
+    pub fn crowds(&self, least: usize, mut take: impl FnMut(CrowdSize)) {
+        let clock = self.admission.clock;
+        let (least, floor) = (least.max(1), self.rules.floor(clock));
+        for shard in &self.shards {
+            shard.crowds(least, floor, &self.rules, |attribute, users, since| {
+                let span = since.map_or(self.settings.window, |since| clock.saturating_sub(since));
+                take(CrowdSize { attribute, users, span });
+            });
+        }
     }
 
     /// Decides one observation. A missing user, attribute or time (the smallest number) is veiled.
     pub fn observe(&mut self, time: i64, user: Option<Value>, attribute: Option<Value>) -> bool {
         self.observed += 1;
+        if let (Some(census), Some(user)) = (&mut self.census, user) {
+            census.take_one(&self.hasher, user);
+        }
         let hashed = match (attribute, user) {
             (Some(attribute), Some(user)) => self.hasher.pair(attribute, user),
             _ => None,
@@ -138,6 +214,9 @@ impl Gate {
         levels: &[Option<Value>],
     ) -> Result<Option<usize>, Error> {
         check_levels(levels.len())?;
+        if let (Some(census), Some(user)) = (&mut self.census, user) {
+            census.take_one(&self.hasher, user);
+        }
         let user = user.and_then(|value| self.hasher.block(value, Role::User));
         let (there, hashes) = self.level_hashes(levels);
         self.observed += 1;
@@ -213,11 +292,6 @@ impl Gate {
             .unzip()
     }
 
-    /// Hashes a value once that is going to come many times, such as a dictionary's.
-    pub fn prepare(&self, value: Value, role: Role) -> Option<Value<'static>> {
-        self.hasher.block(value, role).map(Value::Prepared)
-    }
-
     /// Erases one user from every attribute and says how many they were in.
     ///
     /// Of each of these attributes the other z_max - 1 users seen last remain, or all there are in
@@ -260,8 +334,14 @@ impl Gate {
             attributes: sum.attributes as u64,
             entries: 0,
             bytes: sum.bytes as u64,
-            clock: Some(self.admission.clock).filter(|clock| *clock != i64::MIN),
+            clock: self.clock(),
         }
+    }
+}
+
+impl Prepares for Gate {
+    fn prepare(&self, value: Value, role: Role) -> Option<Value<'static>> {
+        self.hasher.block(value, role).map(Value::Prepared)
     }
 }
 

@@ -171,6 +171,24 @@ impl Hasher {
         dispatch!(self, user_entries(blocks, attributes, out))
     }
 
+    /// User blocks become words of their own, under no attribute.
+    pub(crate) fn user_words(&self, blocks: &mut [u128]) {
+        dispatch!(self, user_hashes(blocks))
+    }
+
+    /// The words of some rows whose users and attributes are integers, in one go: `take` gets the row,
+    /// the user's word, and the hash of the attribute under a tweak.
+    pub(crate) fn row_words<F: FnMut(u32, u128, u128)>(
+        &self,
+        users: &[i64],
+        attributes: &[i64],
+        rows: &[u32],
+        tweak: u128,
+        take: F,
+    ) {
+        dispatch!(self, row_hashes::<F>(users, attributes, rows, tweak, take))
+    }
+
     /// Users and plain attributes that are integers, hashed in one go: `take` gets the number of each
     /// row whose attribute is wanted, the attribute's hash, and the user's entry under it.
     pub(crate) fn words<W: Fn(u128) -> bool, F: FnMut(usize, u128, u64)>(
@@ -295,6 +313,30 @@ impl Hasher {
     }
 
     #[inline(always)]
+    fn row_hashes<R: Rounds, F: FnMut(u32, u128, u128)>(
+        &self,
+        users: &[i64],
+        attributes: &[i64],
+        rows: &[u32],
+        tweak: u128,
+        mut take: F,
+    ) {
+        for row in rows {
+            let (user, attribute) = (users[*row as usize], attributes[*row as usize]);
+            let user = self.user.encrypt::<R>(block(user as u64, Kind::Integer));
+            let attribute = block(attribute as u64, Kind::Integer) ^ tweak;
+            take(*row, user, self.attribute.encrypt::<R>(attribute));
+        }
+    }
+
+    #[inline(always)]
+    fn user_hashes<R: Rounds>(&self, blocks: &mut [u128]) {
+        for block in blocks {
+            *block = self.user.encrypt::<R>(*block);
+        }
+    }
+
+    #[inline(always)]
     fn user_entries<R: Rounds>(&self, blocks: &[u128], attributes: &[u128], out: &mut [u64]) {
         for ((block, attribute), entry) in blocks.iter().zip(attributes).zip(out) {
             *entry = self.user.encrypt::<R>(*block ^ (*attribute & HIGH)) as u64;
@@ -367,6 +409,23 @@ mod accelerated {
     #[target_feature(enable = "aes")]
     pub(super) fn attribute_hashes(hasher: &Hasher, blocks: &mut [u128], above: Option<&[u128]>) {
         hasher.attribute_hashes::<Hardware>(blocks, above);
+    }
+
+    #[target_feature(enable = "aes")]
+    pub(super) fn row_hashes<F: FnMut(u32, u128, u128)>(
+        hasher: &Hasher,
+        users: &[i64],
+        attributes: &[i64],
+        rows: &[u32],
+        tweak: u128,
+        take: F,
+    ) {
+        hasher.row_hashes::<Hardware, F>(users, attributes, rows, tweak, take);
+    }
+
+    #[target_feature(enable = "aes")]
+    pub(super) fn user_hashes(hasher: &Hasher, blocks: &mut [u128]) {
+        hasher.user_hashes::<Hardware>(blocks);
     }
 
     #[target_feature(enable = "aes")]

@@ -16,6 +16,7 @@
 
 mod admission;
 mod batch;
+mod census;
 mod codec;
 mod column;
 mod crew;
@@ -27,6 +28,7 @@ mod ids;
 mod key;
 pub mod ladder;
 mod memory;
+mod meter;
 mod names;
 mod noise;
 mod pseudonym;
@@ -45,10 +47,11 @@ mod table;
 pub mod text;
 
 pub use batch::VEILED;
-pub use column::{Blocks, Column, Role, Value};
+pub use column::{Blocks, Column, Prepares, Role, Value};
 pub use error::{Error, SnapshotError};
-pub use gate::{Gate, Stats};
+pub use gate::{CrowdSize, Gate, Stats};
 pub use ids::EventIds;
+pub use meter::{Field, Lens, Meter, MeterSettings, Reading, Released, Shown, Sight};
 pub use names::{ListError, NameFilter, NameList};
 pub use noise::NoiseSettings;
 pub use pseudonym::{ChainError, Keyring, Maker, Named, Periods, Pseudonym, PseudonymFormat};

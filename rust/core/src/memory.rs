@@ -53,14 +53,7 @@ impl<T: Plain> Pages<T> {
     /// Tells the CPU that a value will be written soon.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint about an address, which need not be valid; it reads nothing.
-        unsafe {
-            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.start.as_ptr().wrapping_add(index).cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = index;
+        fetch(self.start.as_ptr().wrapping_add(index));
     }
 
     pub(crate) fn none() -> Self {
@@ -141,4 +134,17 @@ impl Budget {
     pub(crate) fn free<T: Plain>(&mut self, pages: Pages<T>) {
         self.used -= pages.bytes();
     }
+}
+
+/// Tells the CPU that what lies there will be used soon.
+#[inline(always)]
+pub(crate) fn fetch<T>(place: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint about an address, which need not be valid; it reads nothing.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
 }

@@ -41,7 +41,9 @@ impl Gate {
         let settings = Settings { z, lateness, max_future, memory_limit, noise, ..before.clone() };
         settings.check()?;
         let is_drawn_anew = noise != before.noise;
-        let is_other = is_drawn_anew || z != before.z;
+        // What holds now is another z than was told where the gate is closed.
+        let now = self.rules.z;
+        let is_other = is_drawn_anew || z != now;
         let limit = memory_limit.map(|limit| limit / settings.threads);
         for shard in &mut self.shards {
             shard.set_limit(limit);
@@ -49,7 +51,7 @@ impl Gate {
                 shard.set_noise(noise.map(|noise| Noise::new(noise, &self.secret)));
             }
             if is_other {
-                shard.void(is_drawn_anew || z > before.z);
+                shard.void(is_drawn_anew || z > now);
             }
         }
         // The epochs stay as they were: a slot holds the number of one.

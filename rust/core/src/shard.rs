@@ -511,6 +511,30 @@ impl Shard {
         self.table.slot(place).hold_crowd(crowd);
     }
 
+    /// The attributes with at least so many users from `floor` on: what tells each apart, how many,
+    /// and since when where there may be more.
+    pub(crate) fn crowds(
+        &self,
+        least: usize,
+        floor: i64,
+        rules: &Rules,
+        mut take: impl FnMut(u64, usize, Option<i64>),
+    ) {
+        let mut scratch = Distinct::default();
+        for slot in self.table.iter() {
+            let (users, since) = match slot.held() {
+                Held::Crowd(crowd) if crowd.len >= least => {
+                    crowd.users(self.slab.entries(crowd.block), floor, rules, &mut scratch)
+                }
+                Held::Single(entry) if entry.time >= floor && entry.user != NOBODY => (1, None),
+                _ => continue,
+            };
+            if users >= least {
+                take(slot.hash, users, since);
+            }
+        }
+    }
+
     pub(crate) fn holdings(&self) -> Holdings {
         Holdings { attributes: self.table.live(), bytes: self.budget.used() }
     }

@@ -79,10 +79,10 @@ impl Gate {
         py.detach(|| {
             let times = times::column(times, scale)?;
             let mut gate = self.guard()?;
-            let users = column(users, Role::User, Some(&gate))?;
+            let users = column(users, Role::User, Some(&*gate))?;
             let levels: Vec<Box<dyn Column>> = levels
                 .iter()
-                .map(|level| column(level, Role::Attribute, Some(&gate)))
+                .map(|level| column(level, Role::Attribute, Some(&*gate)))
                 .collect::<PyResult<_>>()?;
             let levels: Vec<&dyn Column> = levels.iter().map(|level| &**level).collect();
             let mut decisions = vec![VEILED; times.len()];
@@ -306,6 +306,65 @@ impl Gate {
     #[pyo3(name = "_set_z")]
     fn set_z(&self, py: Python<'_>, z: usize) -> PyResult<()> {
         Ok(self.lock(py)?.set_z(z).map_err(Failure::from)?)
+    }
+
+    /// Release nothing from here on, and count everyone as before; until z is set anew.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock(py)?.close();
+        Ok(())
+    }
+
+    #[getter]
+    fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.lock(py)?.is_closed())
+    }
+
+    #[pyo3(name = "_clock")]
+    fn clock(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        Ok(self.lock(py)?.clock())
+    }
+
+    #[pyo3(name = "_count_users")]
+    fn count_users(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock(py)?.count_users();
+        Ok(())
+    }
+
+    #[pyo3(name = "_census")]
+    fn census<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(self.lock(py)?.census().map(|held| PyBytes::new(py, held)))
+    }
+
+    #[pyo3(name = "_resume_census")]
+    fn resume_census(&self, py: Python<'_>, registers: &[u8]) -> PyResult<()> {
+        if self.lock(py)?.resume_census(registers) {
+            return Ok(());
+        }
+        Err(PyValueError::new_err("registers: expected what _census gave"))
+    }
+
+    #[pyo3(name = "_users")]
+    fn users(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        Ok(self.lock(py)?.users())
+    }
+
+    #[pyo3(name = "_crowds")]
+    fn crowds<'py>(
+        &self,
+        py: Python<'py>,
+        least: usize,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let (mut attributes, mut users, mut spans) = (Vec::new(), Vec::new(), Vec::new());
+        py.detach(|| {
+            self.guard()?.crowds(least, |found| {
+                attributes.extend_from_slice(&found.attribute.to_ne_bytes());
+                users.extend_from_slice(&(found.users as u64).to_ne_bytes());
+                spans.extend_from_slice(&found.span.to_ne_bytes());
+            });
+            Ok::<_, Failure>(())
+        })?;
+        let bytes = |held: &[u8]| PyBytes::new(py, held);
+        Ok((bytes(&attributes), bytes(&users), bytes(&spans)))
     }
 
     /// The 32 secret bytes; needed to restore a snapshot.

@@ -1,4 +1,4 @@
-//! Python bindings: gate, text and keys, their conversions and errors. Nothing is decided here.
+//! Python bindings: gate, text, Parquet and keys, their conversions and errors. Nothing is decided here.
 
 mod columns;
 mod failure;
@@ -6,7 +6,9 @@ mod gate;
 mod keyring;
 mod ladder;
 mod messages;
+mod meter;
 mod names;
+mod parquet;
 mod scan;
 mod state;
 mod swap;
@@ -31,7 +33,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(state::save_state, module)?)?;
     module.add_function(wrap_pyfunction!(state::load_state, module)?)?;
     module.add_function(wrap_pyfunction!(state::read_note, module)?)?;
+    module.add_class::<meter::Meter>()?;
     module.add_class::<swap::Swap>()?;
+    module.add_class::<parquet::ParquetWay>()?;
     module.add_class::<text::TextWay>()?;
     module.add_class::<messages::Witness>()?;
     module.add_class::<names::NameFilter>()?;

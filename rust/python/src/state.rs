@@ -3,6 +3,7 @@
 use crate::columns::{Import, column, unsupported};
 use crate::failure::Failure;
 use crate::gate::Gate;
+use crate::meter::Meter;
 use crate::times::{self, Scale};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -89,12 +90,14 @@ impl EventIds {
 enum Saved<'a> {
     Gate(&'a Gate),
     Ids(&'a EventIds),
+    Meter(&'a Meter),
 }
 
 /// The same, held.
 enum Held<'a> {
     Gate(MutexGuard<'a, zveil_core::Gate>),
     Ids(MutexGuard<'a, zveil_core::EventIds>),
+    Meter(MutexGuard<'a, zveil_core::Meter>),
 }
 
 impl Saved<'_> {
@@ -105,8 +108,11 @@ impl Saved<'_> {
         if let Ok(ids) = object.cast::<EventIds>() {
             return Ok(Saved::Ids(ids.get()));
         }
+        if let Ok(meter) = object.cast::<Meter>() {
+            return Ok(Saved::Meter(meter.get()));
+        }
         let got = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-        Err(unsupported("parts", "gates and event ids", &got))
+        Err(unsupported("parts", "gates, event ids and meters", &got))
     }
 }
 
@@ -118,6 +124,8 @@ impl<'a> Saved<'a> {
             Self::Gate(gate) => Ok(tried(gate.try_guard())?.map(Held::Gate)),
             Self::Ids(ids) if wait => Ok(Some(Held::Ids(ids.guard()?))),
             Self::Ids(ids) => Ok(tried(ids.0.try_lock())?.map(Held::Ids)),
+            Self::Meter(meter) if wait => Ok(Some(Held::Meter(meter.guard()?))),
+            Self::Meter(meter) => Ok(tried(meter.try_guard())?.map(Held::Meter)),
         }
     }
 
@@ -125,6 +133,7 @@ impl<'a> Saved<'a> {
         match (self, other) {
             (Self::Gate(one), Self::Gate(other)) => std::ptr::eq(*one, *other),
             (Self::Ids(one), Self::Ids(other)) => std::ptr::eq(*one, *other),
+            (Self::Meter(one), Self::Meter(other)) => std::ptr::eq(*one, *other),
             _ => false,
         }
     }
@@ -145,6 +154,7 @@ impl Held<'_> {
         match self {
             Self::Gate(gate) => &**gate,
             Self::Ids(ids) => &**ids,
+            Self::Meter(meter) => &**meter,
         }
     }
 }
@@ -242,6 +252,7 @@ pub(crate) fn load_state<'py>(
     let object = |part| match part {
         Loaded::Gate(gate) => Ok(Bound::new(py, Gate::loaded(*gate))?.into_any()),
         Loaded::Ids(ids) => Ok(Bound::new(py, EventIds(Mutex::new(*ids)))?.into_any()),
+        Loaded::Meter(meter) => Ok(Bound::new(py, Meter::loaded(*meter))?.into_any()),
     };
     let parts = parts.into_iter().map(object).collect::<PyResult<_>>()?;
     Ok((PyBytes::new(py, &note), parts))

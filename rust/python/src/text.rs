@@ -6,6 +6,7 @@ use crate::gate::Gate;
 use crate::keyring::Keyring;
 use crate::ladder::Ladder;
 use crate::messages::{Answer, Witness};
+use crate::meter::Meter;
 use crate::names::NameFilter;
 use crate::state::EventIds;
 use pyo3::exceptions::{PyLookupError, PyValueError};
@@ -53,11 +54,11 @@ impl TextWay {
         gates: &[Py<Gate>],
         data: &[u8],
         last: bool,
-        ids: Option<&Py<EventIds>>,
+        (ids, meter): (Option<&Py<EventIds>>, Option<&Py<Meter>>),
     ) -> PyResult<Vec<Written>> {
         let gates = each_its_own(gates)?;
         let keyring = self.keyring.as_ref().map(Py::get);
-        let ids = ids.map(Py::get);
+        let (ids, meter) = (ids.map(Py::get), meter.map(Py::get));
         py.detach(|| {
             let mut way = self.lock()?;
             let mut guards = Vec::with_capacity(gates.len());
@@ -69,7 +70,13 @@ impl TextWay {
             let mut keyring = keyring.map(Keyring::lock).transpose()?;
             let keyring = keyring.as_deref_mut();
             let beside = Beside { keyring, ids: ids.as_deref_mut(), witness: None };
-            way.feed(&mut gates, beside, data, last).map_err(way_failure)
+            let mut meter = meter.map(Meter::guard).transpose()?;
+            way.watch(meter.as_deref().map(zveil_core::Meter::lens));
+            let mut written = way.feed(&mut gates, beside, data, last).map_err(way_failure)?;
+            if let Some(meter) = &mut meter {
+                meter.take_in(&mut written, &gates);
+            }
+            Ok(written)
         })
     }
 }
@@ -184,7 +191,7 @@ impl TextWay {
         Ok(())
     }
 
-    #[pyo3(signature = (gates, data, last, *, ids = None))]
+    #[pyo3(signature = (gates, data, last, *, ids = None, meter = None))]
     fn feed<'py>(
         &self,
         py: Python<'py>,
@@ -192,15 +199,16 @@ impl TextWay {
         data: &[u8],
         last: bool,
         ids: Option<Py<EventIds>>,
+        meter: Option<Py<Meter>>,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let written = self.run(py, &gates, data, last, ids.as_ref())?;
+        let written = self.run(py, &gates, data, last, (ids.as_ref(), meter.as_ref()))?;
         let texts = written.iter().filter(|part| !part.text.is_empty());
         let texts = texts.map(|part| PyBytes::new(py, &part.text)).collect();
         self.lock()?.reuse(written);
         Ok(texts)
     }
 
-    #[pyo3(signature = (gates, data, last, *, ids = None))]
+    #[pyo3(signature = (gates, data, last, *, ids = None, meter = None))]
     fn feed_columns<'py>(
         &self,
         py: Python<'py>,
@@ -208,8 +216,9 @@ impl TextWay {
         data: &[u8],
         last: bool,
         ids: Option<Py<EventIds>>,
+        meter: Option<Py<Meter>>,
     ) -> PyResult<Vec<Vec<Buffers<'py>>>> {
-        let written = self.run(py, &gates, data, last, ids.as_ref())?;
+        let written = self.run(py, &gates, data, last, (ids.as_ref(), meter.as_ref()))?;
         let parts = written.iter().filter(|part| part.records > 0);
         Ok(parts.map(|part| part.columns.iter().map(|one| buffers(py, one)).collect()).collect())
     }

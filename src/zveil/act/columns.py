@@ -13,7 +13,9 @@ from zveil._native import EventIds, Keyring, NameFilter, Names
 from zveil.act.levels import Levels, bools
 from zveil.act.moments import Moments, rounded_type
 from zveil.act.swaps import Swaps, plain
+from zveil.columns import aligned
 from zveil.gate import Gate
+from zveil.meter import Meter
 from zveil.policy import Attribute, Policy
 from zveil.times import UNITS_NS
 
@@ -28,12 +30,14 @@ class ColumnsAct:
 
     Parameters
     ----------
-    policy, gates, keyring, stop_at_problem, ids
+    policy, gates, keyring, stop_at_problem, ids, meter
         As for `TextAct`.
     schema
         The columns that come in.
     shared
         The `swaps` of another act of the same gates and types, to go on with.
+    hides_empty
+        In the output a text without letters looks like nothing: a reader of CSV sees none.
 
     Raises
     ------
@@ -53,8 +57,12 @@ class ColumnsAct:
         stop_at_problem: bool = False,
         shared: list[Swaps | None] | None = None,
         ids: EventIds | None = None,
+        meter: Meter | None = None,
+        hides_empty: bool = False,
     ) -> None:
         self._policy = policy
+        self._meter = meter
+        self._hides_empty = hides_empty
         self._ids = ids
         self._id_field = policy.input.id if ids is not None else None
         self.repeated = 0
@@ -193,10 +201,36 @@ class ColumnsAct:
             # The time of every record counts, also of those that do not leave.
             names = self._keyring.name(times if self._keyring.rotates else None, unit, leaving)
             columns[1] = self._pseudonyms(columns[1], names, leaving)
+        if self._meter is not None:
+            self._measure(self._meter, times, columns, masks)
         for number, field in enumerate(self.schema):
-            if columns[number].type != field.type:  # came as a dictionary, of its own accord
-                columns[number] = columns[number].dictionary_decode()
+            if columns[number].type == field.type:
+                continue
+            if not pa.types.is_dictionary(columns[number].type):
+                raise pa.ArrowTypeError("another type than in the batches before")
+            columns[number] = columns[number].dictionary_decode()  # of its own accord
         return pa.record_batch(columns, schema=self.schema)
+
+    def _measure(
+        self, meter: Meter, times: pa.Array, columns: list[pa.Array], masks: list[Mask]
+    ) -> None:
+        """Show a meter what leaves, as whoever reads it sees it."""
+        if len(columns[1]) != len(times):
+            leaves = np.logical_or.reduce(masks)
+            times, masks = times.filter(bools(leaves)), [mask[leaves] for mask in masks]
+        fields = []
+        for name, mask, values in zip(self._policy.names, masks, columns[2:], strict=False):
+            seen = mask
+            if self._hides_empty and _is_text(values.type):
+                lengths = pc.fill_null(pc.binary_length(_decoded(values)), 0)
+                seen = mask & (lengths.to_numpy(zero_copy_only=False) > 0)
+            fields.append((name, seen.tobytes()))
+        names = ["times", "users", *self._policy.names]
+        unit = 1 if self.moments.unit is None else UNITS_NS[self.moments.unit]
+        for when, who, *what in aligned([times, columns[1], *columns[2 : len(names)]], names):
+            shown = [(name, each, seen) for (name, seen), each in zip(fields, what, strict=True)]
+            meter._add_arrays(when, who, shown, unit)
+        meter.follow(self._gates)
 
     def state(self) -> dict[str, Any]:
         """Give all that decides what becomes of the next rows, and the counts, for JSON."""
@@ -304,7 +338,7 @@ def _veil(attribute: Attribute, kind: pa.DataType) -> pa.Scalar | None:
         return None
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()):
+    if not _is_text(kind):
         raise ValueError(
             f"attribute.veiled: the column {attribute.field!r} is of the type {kind}, which holds "
             "no text; let its veiled values become null"
@@ -312,3 +346,15 @@ def _veil(attribute: Attribute, kind: pa.DataType) -> pa.Scalar | None:
     # Arrow chooses between texts of this type only.
     kind = pa.large_string() if kind == pa.string_view() else kind
     return pa.scalar(attribute.veiled, kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    )
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from zveil._native import EventIds, Keyring, TextWay
 from zveil.gate import Gate
 from zveil.io.formats import Format
+from zveil.meter import Meter
 from zveil.policy import Policy
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class TextAct:
     ids
         The ids of events seen lately, where the policy names their field: what comes again is left
         out.
+    meter
+        Is shown what leaves.
     """
 
     def __init__(
@@ -55,8 +58,10 @@ class TextAct:
         stop_at_problem: bool,
         threads: int = 1,
         ids: EventIds | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._gates = list(gates)
+        self._meter = meter
         self._ids = ids
         self._policy = policy
         self._is_text = to is not None and to.is_text
@@ -96,7 +101,7 @@ class TextAct:
 
     def lines(self, data: bytes, *, last: bool) -> list[bytes]:
         """Decide what is complete by now; the records that leave, as text."""
-        return self.way.feed(self._gates, data, last, ids=self._ids)
+        return self.way.feed(self._gates, data, last, ids=self._ids, meter=self._meter)
 
     def batches(self, data: bytes, *, last: bool) -> list[pa.RecordBatch]:
         """Decide what is complete by now; the records that leave, as columns of text."""
@@ -106,7 +111,9 @@ class TextAct:
             pa.record_batch(
                 [_array(column, number) for number, column in enumerate(part)], schema=self.schema
             )
-            for part in self.way.feed_columns(self._gates, data, last, ids=self._ids)
+            for part in self.way.feed_columns(
+                self._gates, data, last, ids=self._ids, meter=self._meter
+            )
         ]
 
     @property

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from zveil.audit.observations import Ints
 from zveil.audit.points import Points, Resolution, Traces
+from zveil.meter import KS
 
-KS = (2, 3, 5, 10)
 GROUPS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, None))
 """What users are counted in by their k, from and to."""
 

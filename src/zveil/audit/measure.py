@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zveil.audit.crowds import KS, Crowds, class_sizes, crowds
+from zveil.audit.crowds import Crowds, class_sizes, crowds
 from zveil.audit.levels import FieldLevels, field_levels
 from zveil.audit.linkage import Linkage, linkage
 from zveil.audit.observations import Observations
@@ -15,6 +15,7 @@ from zveil.audit.points import Points, Resolution
 from zveil.audit.unicity import Unicity, unicity
 from zveil.audit.utility import Utility, utility
 from zveil.hierarchy import Hierarchy
+from zveil.meter import KS
 
 SAMPLE = 10_000
 SEED = 1

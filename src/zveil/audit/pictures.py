@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zveil.audit.crowds import GROUPS, KS, Crowds
+from zveil.audit.crowds import GROUPS, Crowds
 from zveil.audit.measure import Rotation
 from zveil.audit.tables import group, percent
 from zveil.audit.unicity import Unicity
 from zveil.audit.utility import Course
+from zveil.meter import KS
 from zveil.style import FILLS, GRID, INK, STYLE
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
-from zveil.audit.crowds import GROUPS, KS, Crowds
+from zveil.audit.crowds import GROUPS, Crowds
 from zveil.audit.levels import FieldLevels
 from zveil.audit.linkage import Linkage
 from zveil.audit.measure import Value
 from zveil.audit.unicity import Unicity
 from zveil.audit.utility import Utility
+from zveil.meter import KS
 
 Rows: TypeAlias = list[tuple[str, ...]]
 """The first one is the head."""

@@ -13,6 +13,7 @@ from zveil.style import require_matplotlib
 INTERRUPTED = 130
 NAMES = (
     "rank", "a-by-k", "a-by-z", "z-by-k", "u-by-k", "n-by-k", "n-by-z", "day-rank", "day-z",
+    "hold-share", "hold-z", "hold-unequal",
 )  # fmt: skip
 
 
@@ -59,6 +60,8 @@ def figures(
     u-by-k              k-anonymity by the number of users, z in proportion
     n-by-k, n-by-z      k-anonymity by how long the observer links
     day-rank, day-z     the same on the synthetic day
+    hold-share, hold-z  a z that tunes itself, beside the best that stays
+    hold-unequal        users of two classes, the model and the meter
 
     \b
     zveil figures out

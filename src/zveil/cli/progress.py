@@ -2,14 +2,19 @@
 
 import sys
 import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 
 from zveil._native import problem_sentence
+from zveil.meter import KS, Reading
 from zveil.run import Run, Watch
-from zveil.summary import Keeping, Outcome, Summary
+from zveil.summary import Keeping, Measured, Outcome, Summary
 
 _EVERY_S = 0.2
+# Periods of a meter that are told.
+_PERIODS = 5
 
 
 class Progress:
@@ -31,7 +36,7 @@ class Progress:
             return
         self._next = now + _EVERY_S
         self._is_dirty = True
-        click.echo("\r\x1b[2K" + line(run.summary(), run.size), err=True, nl=False)
+        click.echo("\r\x1b[2K" + line(run.summary(is_brief=True), run.size), err=True, nl=False)
 
     def clear(self) -> None:
         """Take the line away, so that something else can be printed."""
@@ -50,6 +55,8 @@ def line(summary: Summary, size: int | None) -> str:
     rate = records / summary.seconds if summary.seconds else 0
     parts.append(f"{summary.records:,} events, {rate:,.0f}/s")
     parts.append(f"{_share(summary.released, summary.observed)} released")
+    if summary.meter is not None:
+        parts.append(_at_present(summary.meter.present))
     if summary.bad_lines:
         parts.append(f"{summary.bad_lines:,} bad")
     if size and summary.bytes_in > before.bytes_before:
@@ -66,13 +73,18 @@ def account(summary: Summary, *, without_z: bool = False) -> str:
     # A trial has its own table of what would be released.
     outcomes = [] if summary.rungs else summary.outcomes
     if len(outcomes) == 1:
-        rows += _outcome_rows(outcomes[0])
+        rows += _outcome_rows(outcomes[0], is_tuned=summary.hold is not None)
     elif outcomes:
         rows.append(("left", summary.left, _share(summary.left, records)))
     text = [_table(rows)]
     if len(outcomes) > 1:
         for outcome in outcomes:
-            text += [outcome.attribute, _table(_outcome_rows(outcome))]
+            rows = _outcome_rows(outcome, is_tuned=summary.hold is not None)
+            text += [outcome.attribute, _table(rows)]
+    if summary.meter is not None:
+        text += _measured(summary.meter)
+    if summary.hold is not None:
+        text.append(_held(summary.hold))
     if summary.repeated:
         text.append(f"sent again, decided once by their id: {summary.repeated:,}")
     if summary.forgotten_ids:
@@ -104,6 +116,62 @@ def account(summary: Summary, *, without_z: bool = False) -> str:
     return "\n".join(text)
 
 
+def _held(hold: dict[str, Any]) -> str:
+    count = sum(hold["tally"].values())
+    now = "nothing is released now" if hold["z"] is None else f"it is {hold['z']:,} now"
+    return (
+        f"z was tuned to hold k = {hold['k']} for {hold['p']:.1%} of the visible users: set "
+        f"{'once' if count == 1 else f'{count:,} times'}, {now}"
+    )
+
+
+def _at_present(reading: Reading) -> str:
+    if reading.is_stopped:
+        return "not measured: memory"
+    share = reading.share(2)
+    told = "" if share is None else f", {share:.1%} with k >= 2"
+    return f"{reading.users:,} visible{told}"
+
+
+def _measured(meter: Measured) -> list[str]:
+    """Give the table of what a meter has shown, by period: the last few."""
+    text = [
+        "visible users who share the set of their released values, no times, with at least k - 1 "
+        "others"
+    ]
+    before = len(meter.periods) - _PERIODS
+    if before > 0:
+        text.append(f"  ({before:,} earlier {'period is' if before == 1 else 'periods are'} "
+                    "in --json)")  # fmt: skip
+    head = [("period from", "visible", "classes", *(f"k >= {k}" for k in KS))]
+    rows = head + [_period(reading) for reading in meter.periods[-_PERIODS:]]
+    wide = [max(len(row[column]) for row in rows) for column in range(len(head[0]))]
+    text += [
+        "  " + "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, wide, strict=True))
+        ).rstrip()
+        for row in rows
+    ]  # fmt: skip
+    if any(reading.is_stopped for reading in meter.periods):
+        text.append("  (not measured to its end: the meter was at its limit, see --meter-memory)")
+    if late := sum(reading.late for reading in meter.periods):
+        text.append(f"  (released after their period was over, not measured: {late:,})")
+    return text
+
+
+def _period(reading: Reading) -> tuple[str, ...]:
+    if reading.start_ns is None:
+        start = "the first event"
+    else:
+        began = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=reading.start_ns // 10**9)
+        start = f"{began:%Y-%m-%d %H:%M}"
+    if reading.is_stopped:
+        return (start, "?", "?", *("?" for _ in KS))
+    shares = ("" if share is None else f"{share:.1%}" for share in reading.shares.values())
+    return (start, f"{reading.users:,}", f"{reading.classes:,}", *shares)
+
+
 def trial(summary: Summary) -> str:
     """Give the table of what each z would release."""
     observed, records = max(summary.observed, 1), max(summary.records, 1)
@@ -117,11 +185,12 @@ def trial(summary: Summary) -> str:
     return "\n".join(text)
 
 
-def _outcome_rows(outcome: Outcome) -> list[tuple[str, int, str]]:
+def _outcome_rows(outcome: Outcome, *, is_tuned: bool = False) -> list[tuple[str, int, str]]:
     z = outcome.z
     always = [("released", outcome.released)]
     if z > 1:
-        always.append((f"veiled: fewer than {z} users", outcome.few_users))
+        few = "fewer users than needed" if is_tuned else f"fewer than {z} users"
+        always.append((f"veiled: {few}", outcome.few_users))
     rare = [
         ("veiled: outside the window of its value", outcome.few_users if z == 1 else 0),
         ("veiled: too late", outcome.late),

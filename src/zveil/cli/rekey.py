@@ -60,7 +60,10 @@ def rekey(
         from zveil.engines.kafka.worker import Leaving
 
         policy = policy_of(policy_file, said | fields | {"format": client.stated})
-        fitness.check(replace(policy, user=replace(policy.user, rotate=None, keep_keys=False)))
+        # Keys depend neither on pseudonyms nor on z.
+        user = replace(policy.user, rotate=None, keep_keys=False)
+        policy = replace(policy, user=user, hold=None)
+        fitness.check(policy)
         check(policy)
         made = client.recipe(policy, bytes(32), None)
         recipe = KeyRecipe(**{name: getattr(made, name) for name in made.__dataclass_fields__})

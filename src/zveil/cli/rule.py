@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from zveil.cli.inputs import duration
 from zveil.io import PRESETS
 from zveil.names import Names
-from zveil.policy import Policy, PolicyError, read_policy
+from zveil.policy import Hold, Policy, PolicyError, read_policy
 
 
 class Said(NamedTuple):
@@ -39,6 +39,9 @@ OPTIONS = {
     "swap": Said("--swap", "attribute", "swap"),
     "only": Said("--only", "attribute", "only"),
     "except_": Said("--except", "attribute", "except"),
+    "hold": Said("--hold", "hold", "p"),
+    "z_min": Said("--z-min", "hold", "z_min"),
+    "z_max": Said("--z-max", "hold", "z_max"),
     "keep": Said("--keep", "record", "keep"),
     "empty": Said("--veiled", "record", "empty"),
     "lateness": Said("--lateness", "limits", "lateness"),
@@ -49,7 +52,10 @@ OPTIONS = {
     "id": Said("--id", "input", "id"),
 }
 _REQUIRED = ("time", "user", "attributes", "window")
-_TYPED = ("keep", "time-format", "key-file", "max-line", "max-future", "rotate", "state-every")
+_TYPED = (
+    "keep", "time-format", "key-file", "max-line", "max-future", "rotate", "state-every",
+    "meter-memory",
+)  # fmt: skip
 _DURATIONS = ("window", "lateness", "max_future", "rotate")
 
 
@@ -120,10 +126,29 @@ def _of_options(given: dict[str, Any]) -> Policy:
         raise RuleError("--raw-users: --pseudonym says something else; leave one of them out")
     if options.get("max_future") == "any":
         options["max_future"] = None
+    _take_hold(options)
     try:
         return Policy.of(**options)
     except PolicyError as error:
         raise RuleError(as_option(error)) from None
+
+
+def _take_hold(options: dict[str, Any]) -> None:
+    """Make one thing of the level to hold and its limits, which stand in the place of z."""
+    limits = {name: options.pop(name) for name in ("z_min", "z_max") if name in options}
+    if "hold" not in options:
+        for name in limits:
+            raise RuleError(f"{OPTIONS[name].option}: expected with --hold only, which chooses z")
+        return
+    if "z" in options:
+        raise RuleError(
+            "-z: --hold chooses z; say the smallest and the largest with --z-min and --z-max"
+        )
+    try:
+        options["hold"] = Hold.of(options["hold"], **limits)
+    except PolicyError as error:
+        raise RuleError(as_option(error.below(("hold",)))) from None
+    options["z"] = options["hold"].z_min
 
 
 def as_option(error: Exception) -> str:
@@ -132,6 +157,8 @@ def as_option(error: Exception) -> str:
         name, colon, words = str(error).partition(": ")
         return f"--{name}{colon}{words}" if name in _TYPED else str(error)
     names = [part for part in error.where if isinstance(part, str)]
+    if names == ["hold", "k"]:
+        names = ["hold"]
     for option, section, key in OPTIONS.values():
         if names in ([section, key], [section]):
             return f"{option}: {error.words}"

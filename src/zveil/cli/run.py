@@ -27,6 +27,7 @@ from zveil.durations import duration_ns, size_bytes
 from zveil.io import Format, SourceError, find, format_of
 from zveil.io.presets import NAMES
 from zveil.memory import ceiling
+from zveil.meter import Meter
 from zveil.policy import Policy, Pseudonym
 from zveil.run import MAX_BAD, Run
 from zveil.state.error import StateError
@@ -81,6 +82,19 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--window", metavar="DURATION", help="How far back they count: 90s, 1h, 7d.  [required, *]"
 )
+@click.option(
+    "--hold", metavar="'k=K p=P'",
+    help="Instead of -z: tune z so that a share P of the visible users, over each --rotate, has "
+    "the same set of values released as K - 1 others.  [*]",
+)  # fmt: skip
+@click.option(
+    "--z-min", type=click.IntRange(1), metavar="N",
+    help="With --hold: the smallest z.  [default: 2, *]",
+)  # fmt: skip
+@click.option(
+    "--z-max", type=click.IntRange(1), metavar="N",
+    help="With --hold: the largest z; memory grows with it.  [default: 1000, *]",
+)  # fmt: skip
 @click.option(
     "--noise", type=click.IntRange(0), metavar="N",
     help="Let each value need up to so many users more, drawn under the key.  [default: 0, *]",
@@ -218,6 +232,14 @@ class _Share(click.ParamType):  # type: ignore[type-arg]
     "--dry-run", is_flag=True,
     help="Write no data; show what z = 2, 5, 10, 20, ... would release. For you, not to publish.",
 )  # fmt: skip
+@click.option(
+    "--meter", "measures", is_flag=True,
+    help="Measure all along how many visible users share the set of their released values.",
+)  # fmt: skip
+@click.option(
+    "--meter-memory", default="1GB", show_default=True, metavar="SIZE",
+    help="Most memory for that; a period that needs more is not measured.",
+)  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; errors are told.")
 @click.option(
     "--json", "as_json", is_flag=True, help="The summary as one JSON object, on standard error."
@@ -242,6 +264,8 @@ def run(
     max_bad: float,
     max_line: str,
     dry_run: bool,
+    measures: bool,
+    meter_memory: str,
     quiet: bool,
     as_json: bool,
     **said: Any,
@@ -266,6 +290,8 @@ def run(
         -z 50 --window 1d -o released.parquet
     zveil run events.ndjson --time ts --user uid --attribute host \\
         --window 1h --dry-run
+    zveil run events.ndjson --time ts --user uid --attribute host \\
+        --window 1h --rotate 24h --hold 'k=2 p=0.95' > released.ndjson
     zveil run events.ndjson --policy zveil.toml
 
     \b
@@ -282,11 +308,14 @@ def run(
     With --state it can be killed at any moment and started again: every event is decided once, and
     a file (-o) is gone on with exactly where the state stands. A pipe cannot be rewound.
     """  # noqa: D301  # click's mark for text that must not be wrapped
-    without_z = policy_file is None and said["z"] is None
+    without_z = policy_file is None and said["z"] is None and said["hold"] is None
     if without_z and not dry_run:
         raise click.UsageError(
-            "-z: say how many users must share a value; --dry-run shows what each would release"
+            "-z: say how many users must share a value, or what --hold is to hold; --dry-run shows "
+            "what each z would release"
         )
+    if measures and dry_run:
+        raise click.UsageError("--meter: with --dry-run nothing leaves that could be measured")
     for name, value in _FRUGAL.items():
         os.environ.setdefault(name, value)
     if without_z:
@@ -296,6 +325,8 @@ def run(
     try:
         fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
         policy = policy_of(policy_file, said | fields | {"format": stated})
+        if policy.hold is not None and dry_run:
+            raise click.UsageError("--dry-run: tries z that stay; leave out the level to hold")
         progress = Progress(quiet=quiet or as_json)
 
         def report(words: str) -> None:
@@ -322,6 +353,7 @@ def run(
             report=report,
             memory=ceiling(),
             store=store,
+            meter=meter_of(policy, meter_memory) if measures or policy.hold else None,
         )
         progress.also = _exported(metrics, tokens_file, going)
         if store is not None and state_reset:
@@ -392,6 +424,17 @@ def _trial(policy: Policy) -> list[int]:
     """Give the z that are tried: the policy's too, where it has one."""
     own = {attribute.z for attribute in policy.attributes}
     return sorted({*TRIAL, *(own if len(own) == 1 else ())})
+
+
+def meter_of(policy: Policy, memory: str) -> Meter:
+    """Make a meter whose periods are those of the pseudonyms."""
+    length = policy.rotate_ns
+    return Meter(
+        rotate=None if length is None else f"{length}ns",
+        lateness=f"{policy.lateness_ns}ns",
+        memory_limit=size_bytes(memory, "meter-memory"),
+        time_unit="ns",
+    )
 
 
 def of_run(names: Sequence[str]) -> Callable[[Command], Command]:

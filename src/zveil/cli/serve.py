@@ -8,20 +8,22 @@ import click
 
 from zveil.cli.inputs import FAILED, USAGE, duration
 from zveil.cli.rule import as_option, policy_of
-from zveil.cli.run import of_run
+from zveil.cli.run import meter_of, of_run
 from zveil.cli.secrets import Secrets
 from zveil.durations import duration_ns, size_bytes
 from zveil.memory import ceiling
+from zveil.meter import Meter
 from zveil.serve.settings import Limits, Listening
 from zveil.serve.tokens import Tokens, TokensError
 from zveil.state.error import StateError
 
 _LIMITS = Limits()
 _RULE = (
-    "policy_file", "time_field", "user_field", "attribute_fields", "z", "window", "noise", "swap",
-    "time_format", "only", "except_", "round", "keep", "empty", "key_file", "pseudonym", "rotate",
+    "policy_file", "time_field", "user_field", "attribute_fields", "z", "window", "hold", "z_min",
+    "z_max", "noise", "swap", "time_format", "only", "except_", "round", "keep", "empty",
+    "key_file", "pseudonym", "rotate",
     "keep_keys", "raw_users", "lateness", "max_future", "memory", "max_attributes", "id",
-    "state_folder", "state_every", "state_reset", "threads", "max_line",
+    "state_folder", "state_every", "state_reset", "threads", "max_line", "measures", "meter_memory",
 )  # fmt: skip
 _MISSING = (
     "the service needs packages that are not installed; add them with: pip install 'zveil[serve]'"
@@ -102,6 +104,8 @@ def serve(
     state_reset: bool,
     threads: int,
     max_line: str,
+    measures: bool,
+    meter_memory: str,
     host: str,
     port: int,
     tokens_file: str | None,
@@ -144,8 +148,10 @@ def serve(
     """  # noqa: D301  # click's mark for text that must not be wrapped
     try:
         fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
-        if policy_file is None and said["z"] is None:
-            raise click.UsageError("-z: say how many users must share a value")
+        if policy_file is None and said["z"] is None and said["hold"] is None:
+            raise click.UsageError(
+                "-z: say how many users must share a value, or what --hold is to hold"
+            )
         policy = policy_of(policy_file, said | fields)
         limits = Limits(
             max_body=size_bytes(max_body, "max-body"),
@@ -165,7 +171,8 @@ def serve(
         if state_folder is not None:
             every_s = duration_ns(duration(state_every), "state-every") / 1e9
             kept = _Kept(state_folder, every_s, state_reset)
-        settings = _Settings(threads, size_bytes(max_line, "max-line"), limits, listening)
+        meter = meter_of(policy, meter_memory) if measures or policy.hold else None
+        settings = _Settings(threads, size_bytes(max_line, "max-line"), limits, listening, meter)
         pages = None if no_console else _Pages(released, size_bytes(upload, "upload"))
         _go(Secrets(policy, key_file), kept, settings, tokens, pages, quiet=quiet)
     except StateError as error:
@@ -193,6 +200,7 @@ class _Settings(NamedTuple):
     max_line: int
     limits: Limits
     listening: Listening
+    meter: Meter | None
 
 
 class _Pages(NamedTuple):
@@ -254,6 +262,8 @@ def _go(
         memory=ceiling(),
         ids_key=None if store is None else store.secret("ids"),
         keeping=keeping,
+        meter=settings.meter,
+        report=lambda words: log.say("tuning", why=words),
     )
     listening = settings.listening
     service = Service(engine=engine, tokens=tokens, limits=settings.limits, log=log)

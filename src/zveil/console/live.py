@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, log2
-from typing import Any, Protocol
+from typing import Any
 
 from nicegui import ui
 from nicegui.element import Element
@@ -32,21 +32,6 @@ _REASONS = {
     "empty": "incomplete",
     "filtered": "left out by lists of names",
 }
-
-
-class Reading(Protocol):
-    """What a meter of k-anonymity shows."""
-
-    @property
-    def users(self) -> int:
-        """Visible users."""
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether nothing is known, for want of memory."""
-
-    def share(self, k: int, /) -> float | None:
-        """Give the share of visible users whose k is at least this."""
 
 
 @dataclass
@@ -220,7 +205,7 @@ class Live:
 
     def _measure(self, now: Figures) -> None:
         """Show what the meter of k-anonymity says, where there is one."""
-        found: Reading | None = getattr(now, "meter", None)
+        found = now.meter
         if found is None:
             return
         self._meter.card.set_visibility(True)

@@ -12,7 +12,8 @@ import numpy as np
 
 from zveil.figures.detail import ATTRIBUTE_ZS, DAY_RANK_ZS, HORIZON_ZS, KS, RANK_ZS, Detail
 from zveil.figures.measurements import Watch, releases
-from zveil.figures.rows import DAY, FLAT_DAY, PAPER_USERS, Row
+from zveil.figures.rows import DAY, FLAT_DAY, PAPER_USERS, Row, TuningRow
+from zveil.figures.tuning import STREAMS, compared, unequal
 from zveil.model import Population, averaged, from_columns, p_y, paper
 from zveil.simulate import Events, Scenario, isp_day
 from zveil.simulate import paper as paper_users
@@ -37,6 +38,7 @@ class Work:
 
 
 Rows: TypeAlias = Iterator[Row]
+TuningRows: TypeAlias = Iterator[TuningRow]
 
 
 def rank(work: Work) -> Rows:
@@ -263,7 +265,30 @@ def _means(single: Iterable[Row]) -> Rows:
         )
 
 
-CONTENTS: dict[str, Callable[[Work], Rows]] = {
+def hold_share(work: Work) -> TuningRows:
+    """Hold a level on several streams, period by period."""
+    yield from _held("hold-share", work)
+
+
+def hold_z(work: Work) -> TuningRows:
+    """Show the z that it took."""
+    yield from _held("hold-z", work)
+
+
+def hold_unequal(work: Work) -> TuningRows:
+    """Two classes of users: the model by z, and beside the meter over a period."""
+    yield from unequal(work.seed, work.detail.tuning, work.watch)
+    rows = compared("two classes", work.seed, work.detail.tuning, work.watch)
+    yield from (row for row in rows if row.figure == "hold-unequal")
+
+
+def _held(figure: str, work: Work) -> TuningRows:
+    for name in STREAMS:
+        rows = compared(name, work.seed, work.detail.tuning, work.watch)
+        yield from (row for row in rows if row.figure == figure)
+
+
+CONTENTS: dict[str, Callable[[Work], Rows | TuningRows]] = {
     "rank": rank,
     "a-by-k": a_by_k,
     "a-by-z": a_by_z,
@@ -273,4 +298,7 @@ CONTENTS: dict[str, Callable[[Work], Rows]] = {
     "n-by-z": n_by_z,
     "day-rank": day_rank,
     "day-z": day_z,
+    "hold-share": hold_share,
+    "hold-z": hold_z,
+    "hold-unequal": hold_unequal,
 }

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zveil.figures.tuning import FULL as TUNED
+from zveil.figures.tuning import QUICK as TUNED_QUICKLY
+from zveil.figures.tuning import Trial
+
 KS = (2, 3, 4)
 RANK_ZS = (1, 10, 20, 40)
 ATTRIBUTE_ZS = (1, 10, 20, 40, 120)
@@ -25,6 +29,8 @@ class Detail:
         Where the gate is measured.
     rank_windows
         Windows that p^Y is measured in.
+    tuning
+        The streams on which z tunes itself.
     """
 
     streams: int
@@ -44,6 +50,7 @@ class Detail:
     measured_long_horizons: tuple[int, ...]
     measured_day_zs: tuple[int, ...]
     rank_windows: int
+    tuning: Trial
 
 
 def spaced(last: int, count: int, *also: int) -> tuple[int, ...]:
@@ -78,6 +85,7 @@ FULL = Detail(
     measured_long_horizons=(1, 3, 10, 24, 45, 70, 100, 150, 200, 300, 400),
     measured_day_zs=(100, 200, 250, 300, 350, 380, 450, 550, 700, 850, 1_000),
     rank_windows=240,
+    tuning=TUNED,
 )
 
 QUICK = Detail(
@@ -98,4 +106,5 @@ QUICK = Detail(
     measured_long_horizons=(3, 24),
     measured_day_zs=(350,),
     rank_windows=12,
+    tuning=TUNED_QUICKLY,
 )

@@ -81,7 +81,7 @@ class Releases:
             What to give it for.
         """
         is_seen = (self.window < horizon) & (self.rank <= attributes)
-        sizes = _class_sizes(self.user[is_seen], self.rank[is_seen])
+        sizes = set_sizes(self.user[is_seen], self.rank[is_seen])
         hidden = self.users - len(sizes)
         found: dict[int, dict[Count, float]] = {}
         for k in ks:
@@ -94,7 +94,7 @@ class Releases:
         return found
 
 
-def _class_sizes(user: Ints, rank: Ints) -> Ints:
+def set_sizes(user: Ints, rank: Ints) -> Ints:
     """Give for each visible user how many have the same set, as the audit counts it."""
     is_first = np.ones(len(user), np.bool_)
     is_first[1:] = user[1:] != user[:-1]

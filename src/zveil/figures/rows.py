@@ -48,7 +48,29 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def as_csv(rows: Iterable[Row]) -> str:
+class TuningRow(NamedTuple):
+    """A value of a figure about a z that tunes itself."""
+
+    figure: str
+    stream: str
+    source: str
+    """``held``: z tunes itself; ``fixed``: the smallest z that stays and reaches the level in
+    every period after the first; ``model``, ``classes``: the averaged model, users taken as alike,
+    or in their classes; ``meter``; ``measured`` at the gate; ``end`` of the stream."""
+    hours: float
+    """Windows since the start of the stream; within a period since its start."""
+    z: int | None
+    """None where nothing is released."""
+    period: int | None = None
+    """From 1."""
+    visible: int | None = None
+    share: float | None = None
+    """Of the visible users, those who are k alike."""
+    released: float | None = None
+    """Share of the observations."""
+
+
+def as_csv(rows: Iterable[Row | TuningRow]) -> str:
     """Lay rows out as CSV; numbers have six digits, what does not apply is empty.
 
     >>> row = Row("z-by-k", "a few", "p_k", "paper", "all", 9, 5, 24, 20, value=1 / 3, k=2)
@@ -57,9 +79,11 @@ def as_csv(rows: Iterable[Row]) -> str:
     """
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    for row in rows:
-        table.writerow([_cell(getattr(row, name)) for name in COLUMNS])
+    found = list(rows)
+    columns = found[0]._fields if found and not isinstance(found[0], Row) else COLUMNS
+    table.writerow(columns)
+    for row in found:
+        table.writerow([_cell(getattr(row, name)) for name in columns])
     return text.getvalue()
 
 

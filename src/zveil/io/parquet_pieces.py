@@ -7,13 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zveil.io.parquet_index import moved
+from zveil.io.parquet_index import SPOILT, index_of
 from zveil.io.sinks import ByteSink
 
 _MAGIC = b"PAR1"
-# Instead of the magic word behind an index that does not stand for the whole file: nobody shall
-# take a piece for it.
-_SPOILT = b"part"
 # Rows looked at for how to write a column, and the share of bytes that must be saved by it.
 _SAMPLE_ROWS = 8192
 _WORTH_A_TRY = 0.8
@@ -68,7 +65,7 @@ class ParquetPieces:
             self._writer.close()
             self._writer = None
             end = self._sink.position
-            self._sink.overwrite(_SPOILT, end - len(_SPOILT))
+            self._sink.overwrite(SPOILT, end - len(SPOILT))
             self._pieces.append((self._begin, end))
         return {"length": self._sink.position, "pieces": [list(each) for each in self._pieces]}
 
@@ -99,11 +96,7 @@ class ParquetPieces:
 
     def _index(self, begin: int, end: int) -> pq.FileMetaData:
         """Read the index of a piece, as one of the whole file."""
-        with open(os.fspath(self._sink.path or ""), "rb") as file:
-            file.seek(end - 8)
-            length = int.from_bytes(file.read(4), "little")
-            file.seek(end - 8 - length)
-            index = moved(file.read(length), begin)
+        index = index_of(os.fspath(self._sink.path or ""), begin, end)
         held = index + len(index).to_bytes(4, "little") + _MAGIC
         return pq.read_metadata(pa.BufferReader(held))
 

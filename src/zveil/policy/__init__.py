@@ -2,6 +2,7 @@
 
 from zveil.policy.error import PolicyError
 from zveil.policy.file import read_policy
+from zveil.policy.hold import Hold
 from zveil.policy.parts import (
     EVERYTHING,
     Attribute,
@@ -21,6 +22,7 @@ __all__ = [
     "EVERYTHING",
     "Attribute",
     "Empty",
+    "Hold",
     "Input",
     "Limits",
     "Policy",

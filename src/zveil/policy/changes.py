@@ -179,6 +179,13 @@ def _limits(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
             "max_future changes: it holds for records from now on. A time that was taken already "
             "still makes older records late."
         )
+    if old.get("hold") != new.get("hold"):
+        yield (
+            "No level is held any more: z is what the policy says."
+            if new.get("hold") is None
+            else "The level that is held begins anew: nothing leaves until one window has been "
+            "seen under it."
+        )
     sizes = (_part(old), _part(new))
     if sizes[0] == sizes[1]:
         return

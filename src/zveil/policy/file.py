@@ -13,6 +13,7 @@ from typing import Any
 from zveil.io.presets import PRESETS
 from zveil.policy.document import DocumentError, Entry, Place, Value, read_document
 from zveil.policy.error import PolicyError, Where
+from zveil.policy.hold import Z_MIN
 from zveil.policy.policy import Policy
 from zveil.policy.schema import SCHEMA, Section
 
@@ -105,7 +106,7 @@ class _Reading:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._meant: dict[str, dict[str, str]] = {}
+        self._meant: dict[str, dict[str, Any]] = {}
         self._places: dict[Where, Place] = {}
         self.problems: list[Problem] = []
 
@@ -123,10 +124,14 @@ class _Reading:
         for name, section in SCHEMA.items():
             if name in document:
                 self._read_section(document[name], section, parts)
-            elif not section.is_repeated and set(section.required) <= set(
-                self._meant.get(name, ())
+            elif (
+                not section.is_repeated
+                and not section.is_optional
+                and set(section.required) <= set(self._meant.get(name, ()))
             ):
                 parts[name] = section.part(**self._meant.get(name, {}))
+            elif section.is_optional:
+                continue
             elif section.required or section.is_repeated:
                 shown = f"[[{name}]]" if section.is_repeated else f"[{name}]"
                 keys = " and ".join(map(repr, section.required))
@@ -177,7 +182,7 @@ class _Reading:
             if meant in given:
                 self.note(entry.place, (*where, key), f"expected either {key!r} or {meant!r}")
             given[f"{meant}_" if keyword.iskeyword(meant) else meant] = made
-        # What a log's preset says by default.
+        # What a log's preset, or a level to hold, says by default.
         given = self._meant.get(str(where[0]), {}) | given
         given_keys = {section.instead.get(key, key) for key in value.held}
         for key in section.required:
@@ -198,7 +203,23 @@ class _Reading:
         return self._places.get(where, (1, 1))
 
 
-def _meant(document: dict[str, Entry]) -> dict[str, dict[str, str]]:
+def _meant(document: dict[str, Entry]) -> dict[str, dict[str, Any]]:
+    """Give what need not be said, by section: the fields of a log, the z of a level to hold."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, field in _fields_of_log(document).items():
+        found[name] = {"field": field}
+    if "hold" in document:
+        found.setdefault("attribute", {})["z"] = _least_z(document["hold"].value)
+    return found
+
+
+def _least_z(hold: Value) -> int:
+    stated = hold.held.get("z_min") if hold.kind == "table" else None
+    is_good = stated is not None and stated.value.kind == "integer" and stated.value.held >= 1
+    return int(stated.value.held) if stated is not None and is_good else Z_MIN
+
+
+def _fields_of_log(document: dict[str, Entry]) -> dict[str, str]:
     """Give the fields that the preset of a log means, by section."""
     section = document.get("input")
     form = None
@@ -207,8 +228,7 @@ def _meant(document: dict[str, Entry]) -> dict[str, dict[str, str]]:
     preset = PRESETS.get(form) if isinstance(form, str) else None
     if preset is None:
         return {}
-    fields = {"time": preset.time, "user": preset.user, "attribute": preset.attribute}
-    return {name: {"field": field} for name, field in fields.items()}
+    return {"time": preset.time, "user": preset.user, "attribute": preset.attribute}
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> str:

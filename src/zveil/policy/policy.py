@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zveil._native import NameFilter, field_path
@@ -13,6 +13,7 @@ from zveil.io.presets import PRESETS
 from zveil.keys import derive_key
 from zveil.names import Names
 from zveil.policy.error import PolicyError, Where
+from zveil.policy.hold import Hold
 from zveil.policy.parts import (
     EVERYTHING,
     Attribute,
@@ -52,6 +53,8 @@ class Policy:
         values.
     record, limits, input
         What else leaves; what is taken; what comes in.
+    hold
+        A level of k-anonymity that z is tuned to hold; the z of an attribute is then its smallest.
 
     Raises
     ------
@@ -75,6 +78,7 @@ class Policy:
     record: Record = field(default_factory=Record)
     limits: Limits = field(default_factory=Limits)
     input: Input = field(default_factory=Input)
+    hold: Hold | None = None
 
     @classmethod
     def of(
@@ -104,6 +108,7 @@ class Policy:
         year: int | None = None,
         only: Names | None = None,
         except_: Names | None = None,
+        hold: Hold | None = None,
     ) -> "Policy":
         """Make a policy of what `zveil run` takes as options: one z and window for all."""
         parts: list[Attribute] = []
@@ -138,6 +143,7 @@ class Policy:
             record=Record(keep=tuple(keep), empty=empty),
             limits=limits,
             input=comes,
+            hold=hold,
         )
 
     def __post_init__(self) -> None:
@@ -176,6 +182,32 @@ class Policy:
                 f"expected at least a {_MOST_PERIODS:,}th of the lateness: so many keys are held",
             )
         self._check_preset()
+        if self.hold is not None:
+            self._check_hold(self.hold)
+
+    def _check_hold(self, hold: Hold) -> None:
+        if self.rotate_ns is None:
+            raise PolicyError(
+                ("user", "rotate"),
+                "expected with hold: the level is held over the time that a pseudonym lasts, and "
+                "over all time none can be; state such as '24 windows'",
+            )
+        for number, each in enumerate(self.attributes):
+            if each.z > hold.z_max:
+                raise PolicyError(
+                    ("attribute", number, "z"),
+                    f"expected at most hold.z_max, which is {hold.z_max}, got {each.z}",
+                )
+        # What may be needed later must be remembered from the beginning.
+        held = (
+            replace(
+                each,
+                z=max(each.z, hold.z_min),
+                z_max=max(each.z_max or 0, hold.z_max + each.noise),
+            )
+            for each in self.attributes
+        )
+        object.__setattr__(self, "attributes", tuple(held))
 
     def _check_preset(self) -> None:
         preset = PRESETS.get(self.input.format or "")
@@ -271,7 +303,7 @@ class Policy:
             "limits": self.limits.meaning() | late,
             "fields": [field_path(name) for name in self.fields],
             "rest": self.keeps_all,
-        }
+        } | ({} if self.hold is None else {"hold": self.hold.meaning()})
 
     @property
     def fingerprint(self) -> str:
@@ -306,6 +338,8 @@ class Policy:
         memory: int | None = None,
     ) -> list[Gate]:
         """Make the gates: one for each attribute, each with a secret of its own.
+
+        Where a level is to be held, they are closed: `zveil.hold.Controller` opens them.
 
         Parameters
         ----------
@@ -344,6 +378,9 @@ class Policy:
                 raise _of_gate(error, number, each) from None
             if self.limits.attributes is not None:
                 gates[-1]._limit_attributes(self.attributes_part or 1)
+            if self.hold is not None and z is None:
+                # Whoever does not know how to hold a level releases nothing.
+                gates[-1].close()
         return gates
 
     def memory_part(self, default: int | None = None, *, threads: int = 1) -> int | None:

@@ -13,6 +13,7 @@ from zveil.gate import Rule
 from zveil.io.presets import NAMES
 from zveil.names import Names
 from zveil.policy.document import Value
+from zveil.policy.hold import Hold
 from zveil.policy.parts import (
     Attribute,
     Empty,
@@ -170,6 +171,8 @@ class Section:
     keys: Mapping[str, Reader]
     is_repeated: bool = False
     """Written with two brackets, as often as needed."""
+    is_optional: bool = False
+    """May be left out, whatever keys it needs."""
     instead: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Keys that may stand instead of others."""
 
@@ -237,5 +240,10 @@ SCHEMA: dict[str, Section] = {
             "memory": size,
             "attributes": whole_from(1),
         },
+    ),
+    "hold": Section(
+        Hold,
+        {"p": share, "k": whole, "z_min": whole, "z_max": whole},
+        is_optional=True,
     ),
 }

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from zveil.durations import duration_ns
+from zveil.policy.hold import Hold
 from zveil.policy.parts import EVERYTHING, Attribute, Limits, Record, Time, User
 from zveil.policy.policy import Policy
 from zveil.policy.wording import bound, every, listed, quoted, span, users
@@ -55,7 +56,11 @@ the record's own user, and 19 others before.
     answers = [Answer("Who counts as a user", tuple(_who(policy.user)))]
     for each in policy.attributes:
         about = f"What is decided about {quoted(each.field)}"
-        answers.append(Answer(about, tuple(_decision(each))))
+        answers.append(Answer(about, tuple(_decision(each, policy.hold))))
+    if policy.hold is not None:
+        answers.append(
+            Answer("The level that is held", tuple(_hold(policy.hold, policy.rotate_ns)))
+        )
     answers += [
         Answer("What leaves", tuple(_leaving(policy))),
         Answer("What never leaves", tuple(_staying(policy))),
@@ -77,14 +82,20 @@ def _who(user: User) -> Iterator[str]:
     )
 
 
-def _decision(attribute: Attribute) -> Iterator[str]:
+def _decision(attribute: Attribute, hold: Hold | None) -> Iterator[str]:
     if attribute.fields:
         yield (
             f"It is made of the position in {listed(attribute.fields)}, which never leave "
             "themselves."
         )
     yield from _lists(attribute)
-    if attribute.z == 1:
+    if hold is not None:
+        yield (
+            f"A value leaves if z users showed it within {span(attribute.window_ns)}, the record's "
+            f"own user among them. z is chosen while the stream runs, from {attribute.z:,} to "
+            f"{hold.z_max:,}: as many as the level that is held needs."
+        )
+    elif attribute.z == 1:
         yield "z is 1: every value leaves, whoever showed it. This protects nobody."
     else:
         others = "1 other" if attribute.z == 2 else f"{attribute.z - 1:,} others"
@@ -102,7 +113,7 @@ def _decision(attribute: Attribute) -> Iterator[str]:
             f"A value that does not leave becomes the text {quoted(attribute.veiled)} where its "
             "record leaves for another reason."
         )
-    if attribute.most_z > attribute.z + attribute.noise:
+    if hold is None and attribute.most_z > attribute.z + attribute.noise:
         yield (
             f"z can be raised to {attribute.most_z - attribute.noise:,} later without losing what "
             "was counted."
@@ -110,6 +121,23 @@ def _decision(attribute: Attribute) -> Iterator[str]:
     known = {"field", "z", "window", "z_max", "veiled", "noise", "noise_period", "swap"}
     known |= {"hierarchy", "rule", "level", "fields", "only", "except_"}
     yield from _others(attribute, known)
+
+
+def _hold(hold: Hold, rotate_ns: int | None) -> Iterator[str]:
+    yield (
+        f"Of the users with something released, a share of {hold.p:g} or more is to have the same "
+        f"set of values released as {users(hold.k - 1).replace('user', 'other user')} or more, "
+        f"over {span(rotate_ns or 0)}: as long as a pseudonym lasts."
+    )
+    yield (
+        "z goes up at once where the measured share falls short of that, and down only when "
+        "pseudonyms change. Where no z is enough, nothing more leaves until they do."
+    )
+    yield (
+        "It is a target that is measured, and no guarantee: of the set of values, not of their "
+        "times, and not of what else is known about somebody."
+    )
+    yield "Nothing leaves in the beginning, until one window has been seen."
 
 
 def _lists(attribute: Attribute) -> Iterator[str]:

@@ -101,11 +101,20 @@ class ColumnStream:
         gap, row = self._setting.gap, 0
         while gap is not None and gap.is_open and row < batch.num_rows:
             before = act.records
-            yield batch.slice(row, 1)
+            yield from self._steered(batch.slice(row, 1))
             row += 1
             gap.look(has_event=act.records > before)
         if row < batch.num_rows:
-            yield batch.slice(row)
+            yield from self._steered(batch.slice(row))
+
+    def _steered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Cut a batch where z is tuned."""
+        steering = self._setting.steering
+        if steering is None:
+            yield batch
+            return
+        for piece in steering.pieces_of_columns(batch.num_rows):
+            yield batch.slice(piece.start, piece.stop - piece.start)
 
     def counts(self) -> Counts:
         """Tell what there was so far."""
@@ -134,6 +143,7 @@ class ColumnStream:
             self._act.check(source.schema)
             return self._act
         setting, outlet = self._setting, self._outlet
+        to = outlet.to or self._format
         act = ColumnsAct(
             setting.policy,
             setting.gates,
@@ -141,6 +151,8 @@ class ColumnStream:
             keyring=setting.keyring,
             stop_at_problem=setting.stop_at_problem,
             ids=setting.ids,
+            meter=setting.meter,
+            hides_empty=to in (Format.CSV, Format.TSV),
         )
         self._act = act
         if self._state is not None and self._state["act"] is not None:
@@ -150,7 +162,6 @@ class ColumnStream:
                     f"are kept; {RESET}"
                 )
             act.resume(self._state["act"])
-        to = outlet.to or self._format
         outlet.to = to
         if not outlet.writes:
             return act

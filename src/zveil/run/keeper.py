@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from zveil._native import EventIds, Keyring
 from zveil.gate import Gate
 from zveil.io import ByteSource, Compression, Format, Input, SinkClosed, SinkError
+from zveil.meter import Meter
 from zveil.policy import Policy
 from zveil.run.ending import Stop
 from zveil.run.gap import Gap
@@ -34,9 +35,17 @@ from zveil.state.store import Part, Saved, Store
 from zveil.summary import Keeping
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from zveil.hold.steering import Steering
     from zveil.io.columnar import BatchSource
+    from zveil.io.parquet_files import ParquetSource
     from zveil.run.columns import ColumnStream
+    from zveil.run.parquet import ParquetStream
     from zveil.run.text import TextStream
+
+    Stream: TypeAlias = TextStream | ColumnStream | ParquetStream
+    Source: TypeAlias = ByteSource | BatchSource | ParquetSource
 
 _WITHOUT_STATE = "Nothing that its state stands for has changed."
 # While a save is under way it is looked after so often.
@@ -50,7 +59,7 @@ class Keeper:
     ----------
     store
         Where to.
-    policy, inputs, outlet, gates, keyring, report, stop
+    policy, inputs, outlet, gates, keyring, meter, report, stop
         Of the run.
     threads
         Of the gates.
@@ -64,6 +73,7 @@ class Keeper:
         outlet: Outlet,
         gates: Sequence[Gate],
         keyring: Keyring | None,
+        meter: Meter | None,
         report: Callable[[str], None],
         stop: Stop,
         *,
@@ -75,6 +85,7 @@ class Keeper:
         self._outlet = outlet
         self._gates = list(gates)
         self._keyring = keyring
+        self._meter = meter
         self._report = report
         self._stop = stop
         self._marker = Marker(store.secret("position"))
@@ -93,6 +104,10 @@ class Keeper:
         self.counts = Counts()
         """What the runs before came to."""
         self.ids: EventIds | None = None
+        self._steering: Steering | None = None
+        self._steered: Mapping[str, Any] | None = None
+        # Of the present input the beginning of a line that is not whole: it comes again.
+        self._unread = 0
         self.gap: Gap | None = None
         self._before = Keeping()
         if keyring is not None:
@@ -101,7 +116,13 @@ class Keeper:
         if saved is not None:
             self._go_on(saved, inputs)
 
-    def begin(self, source: ByteSource | BatchSource) -> None:
+    def steer(self, steering: Steering) -> None:
+        """Save what tunes z with the rest from now on, and let it go on from what was saved."""
+        self._steering = steering
+        if self._steered is not None:
+            steering.resume(self._steered)
+
+    def begin(self, source: Source) -> None:
         """Take note that an input is read from now on."""
         place, name = self._position.place, source.input.path
         if self._is_stream or name is None:
@@ -110,19 +131,20 @@ class Keeper:
             self._position.finished.append(place.mark)
             self._position.place = None
 
-    def end(self, source: ByteSource | BatchSource, done: int) -> None:
+    def end(self, source: Source, done: int) -> None:
         """Take note that an input is read to its end, and all of it is decided."""
         if not self._is_stream:
             self._position.place = self._place(source, done, is_whole=True)
+        self._unread = 0
         self._is_unsaved = True
 
-    def between(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
+    def between(self, stream: Stream, source: Source) -> None:
         """Save if it is time, after a block that is decided and written."""
         self._is_unsaved = True
         if self._store.due():
             self.save(stream, source)
 
-    def idle(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
+    def idle(self, stream: Stream, source: Source) -> None:
         """Save what is due while nothing arrives; ends when something has."""
         store = self._store
         while self._is_unsaved or store.is_saving:
@@ -134,9 +156,7 @@ class Keeper:
             if self._is_unsaved and store.due():
                 self.save(stream, source)
 
-    def save_before_rest(
-        self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
-    ) -> None:
+    def save_before_rest(self, stream: Stream, source: Source) -> None:
         """Save for the last time, before a last line is decided that has no end yet.
 
         It may still be written: the next start reads it again, and cuts off what left of it.
@@ -147,12 +167,16 @@ class Keeper:
 
     def save(
         self,
-        stream: TextStream | ColumnStream | None,
-        source: ByteSource | BatchSource | None,
+        stream: Stream | None,
+        source: Source | None,
         *,
         wait: bool = False,
+        ends: bool = False,
     ) -> None:
-        """Save everything as it is now: nothing may be decided that is not written."""
+        """Save everything as it is now: nothing may be decided that is not written.
+
+        `ends` says that nothing more is going to leave.
+        """
         if self._is_final:
             return
         begun = time.monotonic()
@@ -175,6 +199,8 @@ class Keeper:
             "stream": None if stream is None else stream.state(),
             "keyring": None if keys is None else _text(keys),
             "counts": asdict(counts),
+            "ended": ends,
+            "steering": None if self._steering is None else self._steering.state(self._unread),
             "figures": {
                 "attributes": sum(each["attributes"] for each in briefs),
                 "bytes": sum(each["bytes"] for each in briefs),
@@ -186,19 +212,21 @@ class Keeper:
         parts: list[Part] = [*self._gates]
         if self.ids is not None:
             parts.append(self.ids)
+        if self._meter is not None:
+            parts.append(self._meter)
         then = partial(self._move_on, keys)
         self._store.save(note, parts, sync=outlet.to_sync(), wait=wait, then=then)
         if not wait:
             paused = (time.monotonic() - begun) * 1e3
             self._longest_pause_ms = max(paused, self._longest_pause_ms or 0.0)
 
-    def leave(self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource) -> None:
+    def leave(self, stream: Stream, source: Source) -> None:
         """Take note that an input is left before its end, while it is still open."""
         self._is_unsaved = True
         if stream.is_settled:
             self._note_place(stream, source)
 
-    def close(self, stream: TextStream | ColumnStream | None) -> None:
+    def close(self, stream: Stream | None) -> None:
         """Save for the last time, if what is decided is written; what was saved before stays."""
         # Of what nobody can send again the newest state is kept, though nobody heard the last.
         is_written = stream is None or stream.is_settled
@@ -206,7 +234,7 @@ class Keeper:
             pass
         elif is_written or (self._is_stream and not self._outlet.is_file):
             try:
-                self.save(stream, None, wait=True)
+                self.save(stream, None, wait=True, ends=True)
             except (SinkError, SinkClosed):
                 self._report("the state was not saved at the end: the output cannot be written")
         self._store.wait()
@@ -267,8 +295,14 @@ class Keeper:
             if begun and place is not None:
                 self.done = place.done
         saved.gates_into(self._gates)
-        if was["input"].get("id") == now["input"].get("id"):
-            self.ids = saved.ids
+        self.ids = saved.ids
+        if self._meter is not None:
+            # What nobody sends again, and left after the state was saved, was not measured.
+            is_whole = note["ended"] or not self._keeps_rest
+            words = saved.meter_into(self._meter, self._gates, is_whole=is_whole)
+            if words is not None:
+                self._report(words)
+        self._steered = note["steering"] if was.get("hold") == now.get("hold") else None
         if self._keyring is not None and note["keyring"] is not None:
             try:
                 self._keyring.resume(_bytes(note["keyring"]))
@@ -303,6 +337,12 @@ class Keeper:
                 f"output would be of two kinds; give this run a state and an output of its own, or "
                 f"{RESET}"
             )
+        if was["input"].get("id") != now["input"].get("id"):
+            raise StateError(
+                f"{self._store.path}: the ids of events (--id, or input.id of the policy) were "
+                f"taken from another field, or from none; name the same, give this run a state of "
+                f"its own, or {RESET}"
+            )
 
     def _tell(self, saved: Saved) -> None:
         for change in saved.changes:
@@ -319,13 +359,13 @@ class Keeper:
                 "leaves again; only a file (-o) can be gone on with exactly"
             )
 
-    def _note_place(
-        self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
-    ) -> None:
+    def _note_place(self, stream: Stream, source: Source) -> None:
+        if isinstance(source, ByteSource):
+            self._unread = max(source.given - stream.done(source), 0)
         if not self._is_stream and not self._is_final:
             self._position.place = self._place(source, stream.done(source), is_whole=False)
 
-    def _place(self, source: ByteSource | BatchSource, done: int, *, is_whole: bool) -> Place:
+    def _place(self, source: Source, done: int, *, is_whole: bool) -> Place:
         name = full_name(source.input.path or "")
         if isinstance(source, ByteSource):
             # Where it is packed, as much as was taken in: what is decided lies somewhere before.

@@ -12,7 +12,9 @@ from zveil.io import ByteSink, Compression, Format, Input, of_path
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from zveil._native import ParquetWay
     from zveil.io.batch_sinks import BatchSink
+    from zveil.io.parquet_files import ParquetSink
 
 STDOUT = "standard output"
 
@@ -55,7 +57,7 @@ class Outlet:
         """The format that is written; None until the input tells it."""
         self.writes = writes
         self._inputs = list(inputs)
-        self._sink: ByteSink | BatchSink | None = None
+        self._sink: ByteSink | BatchSink | ParquetSink | None = None
         self._written = 0
         self.has_header = False
         """Whether the names of the columns stand above the lines."""
@@ -105,6 +107,11 @@ class Outlet:
         self.saved = output
         self._mark = None if output is None else output["sink"]
         self._keeps_rest = keeps_rest
+
+    @property
+    def mark(self) -> Mapping[str, Any] | None:
+        """Where it is going to be gone on from; None if it begins anew, or is open."""
+        return self._mark
 
     def cut(self) -> dict[str, Any] | None:
         """End what is begun, so that a file can be cut here; what `go_on` takes as `sink`."""
@@ -163,10 +170,27 @@ class Outlet:
         if self._can_be_cut and mark is None:
             _sync_name(self._sink)
 
+    def open_parquet(self, way: ParquetWay) -> None:
+        """Open it for the bytes of Parquet that a native way gives."""
+        from zveil.io.parquet_files import ParquetSink
+
+        mark, self._mark = self._mark, None
+        sink = ParquetSink(
+            self.path, way, inputs=self._inputs, can_be_cut=self._can_be_cut, mark=mark
+        )
+        self._sink = sink
+        if self._can_be_cut and mark is None:
+            _sync_name(sink)
+
     def write_lines(self, lines: bytes) -> None:
         """Write lines as they are."""
         if isinstance(self._sink, ByteSink):
             self._sink.write(lines)
+
+    def write_parquet(self, data: bytes) -> None:
+        """Write what a native way gave."""
+        if self._sink is not None and not isinstance(self._sink, ByteSink):
+            self._sink.write(data)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write a batch: as columns, or as lines if it was opened for them."""
@@ -196,7 +220,7 @@ class Outlet:
             self._written = sink.position
 
 
-def _sync_name(sink: ByteSink | BatchSink) -> None:
+def _sync_name(sink: ByteSink | BatchSink | ParquetSink) -> None:
     """See to it that a new file is still there after a power cut: a state is to go on with it."""
     if sink.is_file:
         from zveil.state.folder import sync_folder

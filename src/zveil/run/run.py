@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zveil._native import EventIds, Keyring
 from zveil.durations import LONGEST_NS, duration_ns
 from zveil.fields import FieldError
 from zveil.gate import Gate
 from zveil.io import ByteSource, Format, Input
+from zveil.meter import Meter
 from zveil.policy import Policy
 from zveil.run.ending import BadInputError, Stop
 from zveil.run.outlet import Outlet
 from zveil.run.station import Counts, Pauses, Setting
 from zveil.run.text import TextStream
-from zveil.summary import Summary
+from zveil.summary import Measured, Summary
 
 if TYPE_CHECKING:
+    from zveil.hold.steering import Steering
     from zveil.io.columnar import BatchSource
+    from zveil.io.parquet_files import ParquetSource
     from zveil.run.columns import ColumnStream
     from zveil.run.keeper import Keeper
+    from zveil.run.parquet import ParquetStream
     from zveil.state.store import Store
 
 Watch = Callable[["Run"], None]
@@ -108,6 +112,8 @@ class Run:
         Bytes for the state where the policy has no limit; no limit by default.
     store
         Where the state is kept, and gone on from; by default it ends with the run.
+    meter
+        Is shown what leaves, and is part of the account; its periods must be those of the keyring.
     """
 
     def __init__(
@@ -127,8 +133,10 @@ class Run:
         report: Callable[[str], None] = lambda _: None,
         memory: int | None = None,
         store: Store | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.policy = policy
+        self._meter = meter
         self.inputs = list(inputs)
         formats = list(dict.fromkeys(source.format for source in inputs if source.format))
         if len(formats) > 1:
@@ -155,11 +163,15 @@ class Run:
                 self._outlet,
                 self._gates,
                 keyring,
+                meter,
                 report,
                 self._stop,
                 threads=threads,
             )
             self._left = self._keeper.left
+        self._steering = None if policy.hold is None else self._steered(policy, meter)
+        if self._keeper is not None and self._steering is not None:
+            self._keeper.steer(self._steering)
         self._setting = Setting(
             policy=policy,
             gates=self._gates,
@@ -173,12 +185,23 @@ class Run:
             stop=self._stop,
             ids=self._ids(memory, store),
             gap=None if self._keeper is None else self._keeper.gap,
+            meter=meter,
+            steering=self._steering,
         )
-        self._stream: TextStream | ColumnStream | None = None
-        self._source: ByteSource | BatchSource | None = None
+        self._stream: TextStream | ColumnStream | ParquetStream | None = None
+        self._source: ByteSource | BatchSource | ParquetSource | None = None
         self._format: Format | None = None
         self._done_bytes = 0 if self._keeper is None else self._keeper.finished_bytes
         self._began = time.monotonic()
+
+    def _steered(self, policy: Policy, meter: Meter | None) -> Steering:
+        """Make what tunes z."""
+        # Loads the model, which takes longer than a run without it needs to start.
+        from zveil.hold.steering import Steering, steered
+
+        if not self._outlet.writes or meter is None:
+            raise ValueError("hold: expected with a meter, and no trial of other z")
+        return Steering(steered(policy, self._gates, meter, self._report), meter)
 
     def go(self, watch: Watch = lambda _: None) -> Summary:
         """Run to the end; whatever ends it, what was decided is written.
@@ -220,8 +243,8 @@ class Run:
         """
         self._stop.ask()
 
-    def summary(self) -> Summary:
-        """Give the account as it stands."""
+    def summary(self, *, is_brief: bool = False) -> Summary:
+        """Give the account as it stands; without the periods of a meter where it is to be brief."""
         counts = Counts() if self._keeper is None else self._keeper.counts
         if self._stream is not None:
             counts = self._stream.counts()
@@ -256,6 +279,10 @@ class Run:
             found.repeated, found.forgotten_ids = counts.repeated, self._setting.ids.forgotten
         if self._keeper is not None:
             found.state = self._keeper.keeping()
+        if self._meter is not None:
+            found.meter = Measured.of(self._meter, is_brief=is_brief)
+        if self._steering is not None:
+            found.hold = self._steering.controller.account()
         found.bytes_in = self.position
         found.bytes_out = self._outlet.position
         found.seconds = time.monotonic() - self._began
@@ -309,17 +336,33 @@ class Run:
                 with self._kept(stream, opened):
                     stream.go_through(opened, self._pauses(stream, opened, number, watch), done)
                 return
-            from zveil.run.columns import ColumnStream
-
-            if not isinstance(stream, ColumnStream):
-                stream = self._stream = ColumnStream(self._setting, form, state)
+            if stream is None or isinstance(stream, TextStream):
+                stream = self._stream = self._columns(form, state)
             with stream.batches(opened, done) as batches, self._kept(stream, batches):
                 self._source = batches
-                stream.go_through(batches, self._pauses(stream, batches, number, watch))
+                # Each stream goes through what it has opened.
+                going: Any = stream.go_through
+                going(batches, self._pauses(stream, batches, number, watch))
+
+    def _columns(
+        self, form: Format, state: Mapping[str, Any] | None
+    ) -> ColumnStream | ParquetStream:
+        """Give the way of columns that is for these inputs and this policy."""
+        if form is Format.PARQUET:
+            from zveil.run.parquet import ParquetStream
+
+            plain = ParquetStream.fitting(self._setting, self._left, state)
+            if plain is not None:
+                return plain
+        from zveil.run.columns import ColumnStream
+
+        return ColumnStream(self._setting, form, state)
 
     @contextmanager
     def _kept(
-        self, stream: TextStream | ColumnStream, source: ByteSource | BatchSource
+        self,
+        stream: TextStream | ColumnStream | ParquetStream,
+        source: ByteSource | BatchSource | ParquetSource,
     ) -> Iterator[None]:
         """Note how far an input was read, whatever ends that, while it is open."""
         keeper = self._keeper
@@ -335,8 +378,8 @@ class Run:
 
     def _pauses(
         self,
-        stream: TextStream | ColumnStream,
-        source: ByteSource | BatchSource,
+        stream: TextStream | ColumnStream | ParquetStream,
+        source: ByteSource | BatchSource | ParquetSource,
         number: int,
         watch: Watch,
     ) -> Pauses:

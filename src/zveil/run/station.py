@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from zveil._native import EventIds, Keyring
 from zveil.fields import FieldError, wrong_columns
 from zveil.gate import Gate
 from zveil.io import Input
+from zveil.meter import Meter
 from zveil.policy import Policy
 from zveil.run.ending import Stop
 from zveil.run.gap import Gap
 from zveil.run.outlet import Outlet
+
+if TYPE_CHECKING:
+    from zveil.hold.steering import Steering
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +36,8 @@ class Setting:
     outlet: Outlet
     stop: Stop
     ids: EventIds | None = None
+    meter: Meter | None = None
+    steering: Steering | None = None
     gap: Gap | None = None
     """What is to be told about the first event."""
 

@@ -65,6 +65,7 @@ class TextStream:
             stop_at_problem=setting.stop_at_problem,
             threads=setting.threads,
             ids=setting.ids,
+            meter=setting.meter,
         )
         self.is_settled = True
         """Whether all that is decided is written."""
@@ -165,12 +166,21 @@ class TextStream:
         gap = self._setting.gap
         while gap is not None and gap.is_open and (end := data.find(b"\n") + 1):
             before = self._act.way.tally()["records"]
-            yield data[:end]
+            yield from self._steered(data[:end])
             data = data[end:]
             gap.look(has_event=self._act.way.tally()["records"] > before)
             if not data:
                 return
-        yield data
+        yield from self._steered(data)
+
+    def _steered(self, data: bytes) -> Iterator[bytes]:
+        """Cut what has come where z is tuned."""
+        steering = self._setting.steering
+        if steering is None or not data:
+            yield data
+            return
+        for piece in steering.pieces_of_text(len(data)):
+            yield data[piece]
 
     def _write(self, data: bytes) -> None:
         outlet = self._outlet

@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from zveil._native import Keyring
 from zveil.act import TextAct
 from zveil.io import Format, format_of
+from zveil.meter import Meter
 from zveil.policy import Policy, PolicyError
 from zveil.run import MAX_LINE, event_ids
 from zveil.serve.monitor import Figures, Latencies, Monitor, figures
 from zveil.serve.totals import Totals
+from zveil.summary import Measured
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from zveil.act.columns import ColumnsAct
     from zveil.act.swaps import Swaps
+    from zveil.hold.steering import Steering
     from zveil.serve.keeping import Keeping
 
 Answer = TypeVar("Answer")
@@ -98,6 +101,10 @@ class Engine:
         default.
     keeping
         Saves the state and has what was saved; None if nothing is saved.
+    meter
+        Is shown what leaves; its periods must be those of the keyring.
+    report
+        Is told of every change where z tunes itself, and what the meter does not know.
 
     Raises
     ------
@@ -116,6 +123,8 @@ class Engine:
         memory: int | None = None,
         ids_key: bytes | None = None,
         keeping: Keeping | None = None,
+        meter: Meter | None = None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         form = format_of(policy.input.format) or Format.NDJSON
         if not form.is_json:
@@ -128,6 +137,7 @@ class Engine:
         """Whether the gates refuse to decide."""
         self.keeping = keeping
         self._keyring = keyring
+        self._meter = meter
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "zveil-decide")
         self.gates = policy.gates(threads=threads, key=gate_key, memory=memory)
@@ -145,14 +155,33 @@ class Engine:
             stop_at_problem=False,
             threads=threads,
             ids=self._ids,
+            meter=meter,
         )
         self._totals = Totals(policy)
         self._swaps: dict[tuple[str, ...], list[Swaps | None]] = {}
         self._time_format: str | None = None
+        note: Mapping[str, Any] = {}
         if keeping is not None:
             note = keeping.resume(self.gates, self._act.way, keyring, self._totals)
             self._time_format = note.get("time_format")
+            if meter is not None and (words := keeping.meter_into(meter, self.gates)):
+                report(words)
+        self._steering = None
+        if policy.hold is not None:
+            self._steering = self._steered(report, note.get("controller"))
         self._listeners: list[Callable[[bytes], None]] = []
+
+    def _steered(
+        self, report: Callable[[str], None], state: dict[str, Any] | None
+    ) -> tuple[Steering, Steering]:
+        """Make what tunes z, and let it go on from what was saved: for text, and for columns."""
+        from zveil.hold.steering import Steering, steered
+
+        controller = steered(self.policy, self.gates, self._meter, report)
+        if state is not None:
+            controller.resume(state)
+        meter = cast(Meter, self._meter)
+        return Steering(controller, meter), Steering(controller, meter)
 
     def listen(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
         """Have a listener told every block of lines from now on; call what it gives to end that.
@@ -165,7 +194,8 @@ class Engine:
     async def decide(self, lines: bytes) -> Decided:
         """Decide whole lines: whoever asks first is answered first."""
         arrived = time.perf_counter()
-        if len(lines) <= _SMALL and self._lock.acquire(blocking=False):
+        # Tuning z may take long: not where connections are waited for.
+        if self._steering is None and len(lines) <= _SMALL and self._lock.acquire(blocking=False):
             try:
                 return self._decide(lines, arrived)
             finally:
@@ -185,6 +215,7 @@ class Engine:
                 keyring=self._keyring,
                 shared=self._swaps.get(kinds),
                 ids=self._ids,
+                meter=self._meter,
             )
             if len(self._swaps) < _MOST_KINDS:
                 self._swaps[kinds] = act.swaps
@@ -200,15 +231,34 @@ class Engine:
         with self._deciding():
             before = self._totals.reading(act)
             try:
-                return act.act(batch)
+                return self._act_on(act, batch)
             finally:
                 self._totals.add(act, before)
                 self._time_format = self._time_format or act.moments.time_format
                 self.latencies.add(time.perf_counter() - arrived)
 
+    def _act_on(self, act: ColumnsAct, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._steering is None:
+            return act.act(batch)
+        import pyarrow as pa
+
+        pieces = self._steering[1].pieces_of_columns(batch.num_rows)
+        slices = (batch.slice(piece.start, piece.stop - piece.start) for piece in pieces)
+        left = [act.act(each) for each in slices] or [act.act(batch)]
+        return pa.concat_batches(left)
+
     async def forget(self, user: str | int | float) -> int:
-        """Erase a user from the state, here and in what is saved; how many values had them."""
-        found = await self._in_turn(lambda: sum(gate.forget(user) for gate in self.gates))
+        """Erase a user from the state, here and in what is saved; how many values had them.
+
+        A meter lets go of what it measures until pseudonyms change: nobody can be found there.
+        """
+
+        def erase() -> int:
+            if self._meter is not None:
+                self._meter.give_up()
+            return sum(gate.forget(user) for gate in self.gates)
+
+        found = await self._in_turn(erase)
         if self.keeping is not None:
             await self.save()
         return found
@@ -223,6 +273,8 @@ class Engine:
 
     async def set_z(self, z: int, attribute: str | None = None) -> None:
         """Set z anew for one attribute, or for all; ValueError if a gate cannot have it."""
+        if self._steering is not None:
+            raise ValueError("z: is tuned to hold the level that the policy states")
 
         def change() -> None:
             named = [
@@ -257,7 +309,7 @@ class Engine:
             return
         try:
             with self._deciding():
-                self._save(wait=True)
+                self._save(wait=True, ends=True)
         finally:
             self.keeping.close()
 
@@ -290,7 +342,7 @@ class Engine:
         way.start_file()
         before = way.tally()
         with self._noticed():
-            pieces = self._act.lines(lines, last=False)
+            pieces = self._lines(lines)
         after = way.tally()
         found = Decided(
             pieces=pieces,
@@ -309,19 +361,28 @@ class Engine:
             listener(lines)
         return found
 
+    def _lines(self, lines: bytes) -> list[bytes]:
+        if self._steering is None:
+            return self._act.lines(lines, last=False)
+        pieces = self._steering[0].pieces_of_text(len(lines))
+        return [text for piece in pieces for text in self._act.lines(lines[piece], last=False)]
+
     def _save_if_due(self) -> None:
         if self.keeping is not None and self.keeping.is_due():
             self._save(wait=False)
 
-    def _save(self, *, wait: bool) -> None:
+    def _save(self, *, wait: bool, ends: bool = False) -> None:
         if self.keeping is not None:
+            steering = self._steering
+            held = None if steering is None else steering[0].controller.state()
             self.keeping.save(
                 self.gates,
                 self._act.way,
                 self._keyring,
                 self._totals,
                 self._ids,
-                {"time_format": self._time_format},
+                self._meter,
+                {"time_format": self._time_format, "controller": held, "ended": ends},
                 wait=wait,
             )
 
@@ -329,6 +390,10 @@ class Engine:
         with self._lock:
             summary = self._totals.summary(self._act.way, self.gates)
             held = [gate.stats(entries=False) for gate in self.gates]
+            if self._steering is not None:
+                summary.hold = self._steering[0].controller.account()
+        if self._meter is not None:
+            summary.meter = Measured.of(self._meter, is_brief=True)
         keeping = self.keeping
         return figures(
             summary,

@@ -57,7 +57,7 @@ class Board:
 
     def _seen(self) -> Figures:
         held = [gate.stats(entries=False) for gate in self._run.gates]
-        summary = self._run.summary()
+        summary = self._run.summary(is_brief=True)
         kept = summary.state
         return figures(
             summary,

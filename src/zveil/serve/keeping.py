@@ -12,6 +12,7 @@ from typing import Any
 
 from zveil._native import EventIds, Keyring, TextWay
 from zveil.gate import Gate
+from zveil.meter import Meter
 from zveil.policy import Policy
 from zveil.serve.totals import Totals
 from zveil.state.error import RESET, StateError
@@ -83,7 +84,11 @@ class Keeping:
         saved.gates_into(gates)
         # A z that was set by hand holds on, unless the policy itself says another one by now.
         for gate, (stated, was) in zip(gates, note["z"], strict=True):
-            if gate.z == stated and 1 <= was <= gate.z_max - gate.noise:
+            if (
+                self._policy.hold is None
+                and gate.z == stated
+                and 1 <= was <= gate.z_max - gate.noise
+            ):
                 gate.z = was
         was_user, now_user = saved.meaning["user"], self._policy.meaning()["user"]
         is_same = all(
@@ -100,6 +105,16 @@ class Keeping:
             totals.resume(note["columns"])
         return note
 
+    def meter_into(self, meter: Meter, gates: Sequence[Gate]) -> str | None:
+        """Let a meter go on from what was saved; why it measures nothing for now, if so.
+
+        What left between the last save and a crash was not measured.
+        """
+        if self._saved is None:
+            return None
+        is_whole = self._saved.note.get("ended", False)
+        return self._saved.meter_into(meter, gates, is_whole=is_whole)
+
     def is_due(self) -> bool:
         """Whether it is time to save."""
         return self.store.due()
@@ -111,6 +126,7 @@ class Keeping:
         keyring: Keyring | None,
         totals: Totals,
         ids: EventIds | None,
+        meter: Meter | None,
         more: Mapping[str, Any],
         *,
         wait: bool,
@@ -148,6 +164,8 @@ class Keeping:
         parts: list[Part] = [*gates]
         if ids is not None:
             parts.append(ids)
+        if meter is not None:
+            parts.append(meter)
         self.store.save(note, parts, wait=wait, then=move_on)
         if wait and self.store.last_failed:
             raise OSError("the state could not be saved")

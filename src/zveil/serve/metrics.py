@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from zveil import __version__
+from zveil.meter import KS
 from zveil.serve.monitor import BOUNDS_S, Figures, Flow, Part
 from zveil.serve.traffic import Traffic
 
@@ -46,6 +47,25 @@ METRICS = {
         Metric("zveil_state_bytes", "gauge", "Memory of the state."),
         Metric("zveil_z", "gauge", "Users who must share a value."),
         Metric("zveil_window_seconds", "gauge", "How far back they count."),
+        Metric(
+            "zveil_visible_users",
+            "gauge",
+            "Users with something released since pseudonyms last changed.",
+        ),
+        Metric("zveil_visible_classes", "gauge", "Different sets of values that they have."),
+        Metric(
+            "zveil_alike_users",
+            "gauge",
+            "Visible users whose set of values is that of at least k users, them included.",
+        ),
+        Metric("zveil_meter_bytes", "gauge", "Memory of what is measured."),
+        Metric("zveil_meter_stopped", "gauge", "1 while this period is not measured, else 0."),
+        Metric("zveil_hold_wanted", "gauge", "Share of visible users to be k alike."),
+        Metric("zveil_hold_outlook", "gauge", "Share that the period is expected to end with."),
+        Metric("zveil_hold_closed", "gauge", "1 while nothing is released to hold it, else 0."),
+        Metric(
+            "zveil_hold_changes_total", "counter", "Times that z was set, by what became of it."
+        ),
         Metric(
             "zveil_decision_seconds",
             "histogram",
@@ -125,6 +145,7 @@ def _all(found: Figures, traffic: Traffic | None) -> Iterator[tuple[str, Iterabl
     yield "zveil_state_bytes", [(_of(part), part.state_bytes) for part in parts]
     yield "zveil_z", [(_of(part), part.z) for part in parts]
     yield "zveil_window_seconds", [(_of(part), part.window_ns / 1e9) for part in parts]
+    yield from _measured(found)
     yield "zveil_decision_seconds", []
     if found.snapshot_age is not None:
         yield "zveil_snapshot_age_seconds", _one(found.snapshot_age)
@@ -163,6 +184,26 @@ def _of_kafka(flow: Flow) -> Iterator[tuple[str, Iterable[Sample]]]:
     yield "zveil_kafka_aborts_total", _one(flow.aborts)
     split = [({"attribute": name}, count) for name, count in flow.split.items()]
     yield "zveil_kafka_split_total", split
+
+
+def _measured(found: Figures) -> Iterator[tuple[str, Iterable[Sample]]]:
+    meter, hold = found.meter, found.hold
+    if meter is not None:
+        if not meter.is_stopped:
+            yield "zveil_visible_users", _one(meter.users)
+            yield "zveil_visible_classes", _one(meter.classes)
+            yield "zveil_alike_users", [({"k": str(k)}, meter.at_least(k)) for k in KS]
+        yield "zveil_meter_bytes", _one(found.meter_bytes)
+        yield "zveil_meter_stopped", _one(meter.is_stopped)
+    if hold is not None:
+        yield "zveil_hold_wanted", [({"k": str(hold.k)}, hold.wanted)]
+        if hold.outlook is not None:
+            yield "zveil_hold_outlook", [({"k": str(hold.k)}, hold.outlook)]
+        yield "zveil_hold_closed", _one(hold.z is None)
+        yield (
+            "zveil_hold_changes_total",
+            [({"kind": kind}, count) for kind, count in hold.changes.items()],
+        )
 
 
 def resident_bytes() -> int | None:

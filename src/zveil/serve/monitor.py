@@ -8,8 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from zveil.gate import Stats
+from zveil.meter import Reading
 from zveil.summary import Summary
 
 BOUNDS_S = (
@@ -75,6 +77,33 @@ class Flow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Holding:
+    """How a level of k-anonymity is held."""
+
+    k: int
+    wanted: float
+    """The share of visible users who are to be k alike when the period ends."""
+    z: int | None
+    """What is needed now; None where nothing is released."""
+    outlook: float | None
+    """What the period is expected to end with; None where nothing is known."""
+    changes: Mapping[str, int]
+    """How often z was set, by what became of it: ``opened``, ``raised``, ``lowered``,
+    ``closed``."""
+
+    @classmethod
+    def of(cls, account: Mapping[str, Any]) -> Holding:
+        """Read it off what `zveil.hold.Controller.account` gives."""
+        return cls(
+            k=account["k"],
+            wanted=account["p"],
+            z=account["z"],
+            outlook=account["outlook"],
+            changes=account["tally"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Figures:
     """How a stream stands at a moment; counts are since its start. No value of the data is here."""
 
@@ -111,6 +140,11 @@ class Figures:
     snapshot_failures: int = 0
     parts: tuple[Part, ...] = ()
     """Each attribute, in the order of the policy."""
+    meter: Reading | None = None
+    """How many visible users look the same in the present period; None without a meter."""
+    meter_bytes: int = 0
+    hold: Holding | None = None
+    """What is done to hold a level of k-anonymity; None where none is."""
     flow: Flow | None = None
     """Of a worker of Kafka."""
 
@@ -262,5 +296,8 @@ def figures(
         snapshot_age=snapshot_age,
         snapshot_failures=snapshot_failures,
         parts=tuple(parts),
+        meter=None if summary.meter is None else summary.meter.present.brief(),
+        meter_bytes=0 if summary.meter is None else summary.meter.bytes,
+        hold=None if summary.hold is None else Holding.of(summary.hold),
         flow=flow,
     )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from zveil._native import Gate as NativeGate
-from zveil._native import SnapshotError, load_state, save_state
+from zveil._native import Meter, SnapshotError, load_state, save_state
 from zveil.keys import derive_key
 from zveil.state.error import StateError
 from zveil.state.folder import STATE, Lock, open_folder, remove_leftovers
@@ -14,6 +14,8 @@ from zveil.state.folder import STATE, Lock, open_folder, remove_leftovers
 
 def erase(folder: str | os.PathLike[str], key: bytes, users: Sequence[bytes]) -> int:
     """Erase users from every gate of a saved state, and save it again.
+
+    A meter in it lets go of what it measures until pseudonyms change: nobody can be found there.
 
     Parameters
     ----------
@@ -47,6 +49,9 @@ def erase(folder: str | os.PathLike[str], key: bytes, users: Sequence[bytes]) ->
             raise StateError(f"{path}: {words.partition(';')[0]}") from None
         gates = [part for part in parts if isinstance(part, NativeGate)]
         entries = sum(gate.forget(user) for gate in gates for user in users)
+        for part in parts:
+            if isinstance(part, Meter):
+                part.give_up()
         # Also where none was found: what was altered in memory may stand on the disk still.
         save_state(path, secret, note, parts, keep=[lock.descriptor], wait=True)
         return entries

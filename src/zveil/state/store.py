@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from zveil import __version__
-from zveil._native import EventIds, Saving, SnapshotError, load_state, read_note, save_state
+from zveil._native import EventIds, Meter, Saving, SnapshotError, load_state, read_note, save_state
 from zveil._native import Gate as NativeGate
 from zveil.gate import Gate
 from zveil.keys import derive_key
@@ -28,7 +28,7 @@ FORMAT = 1
 EVERY_S = 10.0
 """Seconds between two saves, where nothing is said."""
 
-Part: TypeAlias = NativeGate | EventIds
+Part: TypeAlias = NativeGate | EventIds | Meter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,9 @@ class Saved:
         for gate, saved in zip(gates, found, strict=True):
             told = gate._settings()
             gate._exchange(saved)
+            if "hold" in self.meaning:
+                # It may have been closed, and what it knows by heart be of that.
+                gate.close()
             gate._resettle(
                 z=told["z"],
                 lateness_ns=told["lateness_ns"],
@@ -76,6 +79,32 @@ class Saved:
     def ids(self) -> EventIds | None:
         """The ids of events seen lately, if they were saved."""
         return next((part for part in self.parts if isinstance(part, EventIds)), None)
+
+    def meter_into(self, meter: Meter, gates: Sequence[Gate], *, is_whole: bool) -> str | None:
+        """Let a meter become the one that was saved; why it measures nothing for now, if so.
+
+        Parameters
+        ----------
+        meter
+            As it is wanted from now on: its lateness and memory hold.
+        gates
+            As they were saved, whose clock says which periods it has missed.
+        is_whole
+            Whether nothing has left since it was saved that it is not going to be shown.
+        """
+        saved = next((part for part in self.parts if isinstance(part, Meter)), None)
+        if saved is not None:
+            _, lateness_ns, memory_limit = meter._settings()
+            meter._exchange(saved)
+            meter._resettle(lateness_ns=lateness_ns, memory_limit=memory_limit)
+        meter.follow(gates)
+        if saved is not None and is_whole:
+            return None
+        meter.give_up()
+        return (
+            "what left before is not known to the meter: it measures nothing until pseudonyms "
+            "change"
+        )
 
 
 class Store:

@@ -65,6 +65,9 @@ impl Gate {
     fn run(&mut self, source: &Source, decisions: &mut [i8]) -> Result<(), Error> {
         source.check(decisions.len())?;
         decisions.fill(VEILED);
+        if let Some(census) = &mut self.census {
+            census.take(&self.hasher, source.users);
+        }
         if self.shards.len() == 1 || decisions.len() < WORTH_THREADS {
             let (mut worker, shards, _) = self.worker(source);
             worker.decide(0, decisions, shards, None);

@@ -38,6 +38,9 @@ use crate::settings::MOST_LEVELS;
 use std::io::Write;
 use std::ops::Range;
 
+/// So many values are looked up in a table at a time.
+const AT_ONCE: usize = 16;
+
 /// Where a label lies in the text that it was appended to; `None` for a missing one.
 pub type Place = Option<Range<usize>>;
 
@@ -56,6 +59,13 @@ impl Labels<'_> {
         let start = self.text.len();
         write(self.text);
         self.places.push(Some(start..self.text.len()));
+    }
+
+    /// Keeps a text that is no label.
+    fn keep(&mut self, text: &[u8]) -> Range<usize> {
+        let start = self.text.len();
+        self.text.extend_from_slice(text);
+        start..self.text.len()
     }
 
     fn miss(&mut self, levels: usize) {
@@ -93,7 +103,7 @@ impl Step {
     fn climb(&self, finer: &[u8], labels: &mut Labels) {
         match self {
             Step::Domain(suffixes) => suffixes.climb(finer, labels),
-            Step::Table(table) => table.put(table.find(finer), labels),
+            Step::Table(table) => table.put(table.find(table.look_for(finer), finer), labels),
             Step::Segments(segments) => segments.climb(finer, labels),
             Step::Bins(bins) => bins.climb(finer, labels),
             Step::Dates(dates) => dates.climb(finer, labels),
@@ -163,6 +173,64 @@ impl Ladder {
         }
     }
 
+    /// Appends the labels of many values, those of one after those of the other; nothing of the values
+    /// may lie in the text that is appended to.
+    ///
+    /// A table may be larger than the caches. So several values at a time are brought as far as the
+    /// table, and what will be looked at there is fetched for all of them at once.
+    pub fn climb_many<'a>(
+        &self,
+        values: impl Iterator<Item = Option<Value<'a>>>,
+        labels: &mut Labels,
+    ) {
+        let Some(at) = self.steps.iter().position(|step| matches!(step, Step::Table(_))) else {
+            return values.for_each(|value| self.climb(value, labels));
+        };
+        let (before, rest) = self.steps.split_at(at);
+        let Some((Step::Table(table), behind)) = rest.split_first() else { return };
+        let head: usize = before.iter().map(Step::levels).sum();
+        let mut values = values.peekable();
+        while values.peek().is_some() {
+            let first = labels.places.len();
+            let mut keys = [const { None }; AT_ONCE];
+            let mut spelled = Vec::new();
+            let mut count = 0;
+            for (key, value) in keys.iter_mut().zip(&mut values) {
+                spelled.clear();
+                let text = value.and_then(|value| text_of(value, &mut spelled));
+                *key = match text {
+                    Some(text) if before.is_empty() => Some(labels.keep(text)),
+                    Some(text) => {
+                        self.climb_steps(before, text, labels);
+                        labels.places.last().cloned().flatten()
+                    }
+                    None => {
+                        labels.miss(head);
+                        None
+                    }
+                }
+                .map(|place| (table.look_for(&labels.text[place.clone()]), place));
+                labels.miss(self.labels - head);
+                count += 1;
+            }
+            let looks = &keys[..count];
+            looks.iter().flatten().for_each(|(look, _)| table.fetch(*look));
+            for (number, key) in looks.iter().enumerate() {
+                let Some((look, place)) = key else { continue };
+                let found = table.find(*look, &labels.text[place.clone()]);
+                let put = labels.places.len();
+                table.put(found, labels);
+                self.climb_on(behind, labels);
+                // What stood for them until now.
+                let own = first + number * self.labels + head;
+                for level in 0..self.labels - head {
+                    labels.places[own + level] = labels.places[put + level].take();
+                }
+                labels.places.truncate(put);
+            }
+        }
+    }
+
     /// Appends the labels of a position, finest first, each in its place.
     pub fn climb_position(
         &self,
@@ -184,14 +252,20 @@ impl Ladder {
     fn climb_steps(&self, steps: &[Step], text: &[u8], labels: &mut Labels) {
         let Some((first, rest)) = steps.split_first() else { return };
         first.climb(text, labels);
+        self.climb_on(rest, labels);
+    }
+
+    /// Goes on from the label that was appended last.
+    fn climb_on(&self, steps: &[Step], labels: &mut Labels) {
         // Copied, for the next label is appended to the text that this one lies in.
         let mut finer = Vec::new();
-        for (number, step) in rest.iter().enumerate() {
+        for (number, step) in steps.iter().enumerate() {
             let Some(last) = labels.places.last().cloned().flatten() else {
-                return labels.miss(rest[number..].iter().map(Step::levels).sum());
+                return labels.miss(steps[number..].iter().map(Step::levels).sum());
             };
             if let Step::Table(table) = step {
-                let found = table.find(&labels.text[last]);
+                let key = &labels.text[last];
+                let found = table.find(table.look_for(key), key);
                 table.put(found, labels);
                 continue;
             }

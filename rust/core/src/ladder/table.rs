@@ -1,20 +1,56 @@
 //! Labels that someone wrote down: value, parent, grandparent, and so on, as CSV.
 
 use super::Labels;
-use super::word::Words;
+use super::word::hash;
 use crate::error::Error;
+use crate::memory::fetch;
 use crate::text::{CsvScanner, CsvStep, Kind, unquote_csv};
 use std::collections::HashMap;
-use std::ops::Range;
 
 /// For each value, by its exact text, its coarser labels.
+///
+/// A look goes to two places in memory and no more, for a table may be larger than the caches: a slot
+/// that says where the value's row is, and the row, with the value and its labels in one piece.
 #[derive(Debug)]
 pub struct Table {
-    /// Where the labels of a value begin in `labels`.
-    rows: Words<usize>,
-    labels: Vec<Option<Range<usize>>>,
-    text: Vec<u8>,
+    /// A power of two, at most half of them taken.
+    slots: Vec<Slot>,
+    rows: Vec<u8>,
+    /// How many rows there are.
+    values: usize,
     levels: usize,
+}
+
+/// Where a row begins, counted from one, above a part of its value's hash; zero where none is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot(u64);
+
+/// A look for a value that has begun: the value's hash.
+#[derive(Clone, Copy)]
+pub(super) struct Look(u64);
+
+/// Bits of the hash in a slot.
+const TOLD: u32 = 24;
+
+/// The length of a label that is missing.
+const MISSING: u32 = u32::MAX;
+
+impl Slot {
+    fn new(row: usize, hash: u64) -> Self {
+        Self((row as u64 + 1) << TOLD | hash & ((1 << TOLD) - 1))
+    }
+
+    fn is_free(self) -> bool {
+        self.0 == 0
+    }
+
+    fn tells(self, hash: u64) -> bool {
+        (self.0 ^ hash) & ((1 << TOLD) - 1) == 0
+    }
+
+    fn row(self) -> usize {
+        (self.0 >> TOLD) as usize - 1
+    }
 }
 
 const LONGEST_LINE: usize = 1 << 20;
@@ -36,9 +72,9 @@ impl Table {
             return Err(refused(1, "no line has a value and its parent"));
         }
         let mut table = Self {
-            rows: Words::default(),
-            labels: Vec::new(),
-            text: Vec::new(),
+            slots: vec![Slot::default(); 16],
+            rows: Vec::new(),
+            values: 0,
             levels: levels - 1,
         };
         let mut above: HashMap<(usize, Vec<u8>), Vec<u8>> = HashMap::new();
@@ -68,44 +104,121 @@ impl Table {
         else {
             return Ok(());
         };
-        if let Some(first) = self.rows.get(&value[..]) {
-            let known = &self.labels[*first..first + self.levels];
-            let same = known.iter().zip(labels).all(|(place, label)| {
-                place.clone().map_or(&b""[..], |place| &self.text[place]) == &label[..]
-            });
+        let look = self.look_for(value);
+        if let Some(row) = self.find(look, value) {
+            let same =
+                self.labels(row).zip(labels).all(|(known, label)| known.unwrap_or(b"") == label);
             return if same {
                 Ok(())
             } else {
                 Err(refused(line, "a value has another parent on a line before"))
             };
         }
-        self.rows.insert(value.clone().into(), self.labels.len());
-        for label in labels {
-            let start = self.text.len();
-            self.text.extend_from_slice(label);
-            self.labels.push((!label.is_empty()).then_some(start..self.text.len()));
+        if 2 * (self.values + 1) > self.slots.len() {
+            self.grow();
+        }
+        let row = self.rows.len();
+        // A line is not that long.
+        let length = |label: &[u8]| if label.is_empty() { MISSING } else { label.len() as u32 };
+        self.rows.extend_from_slice(&(value.len() as u32).to_ne_bytes());
+        labels.iter().for_each(|label| self.rows.extend_from_slice(&length(label).to_ne_bytes()));
+        fields.iter().for_each(|field| self.rows.extend_from_slice(field));
+        let hash = hash(value);
+        let free = self.places(hash).find(|place| self.slots[*place].is_free());
+        if let Some(place) = free {
+            self.slots[place] = Slot::new(row, hash);
+            self.values += 1;
         }
         Ok(())
+    }
+
+    fn grow(&mut self) {
+        let held: Vec<_> = self.slots.iter().copied().filter(|slot| !slot.is_free()).collect();
+        self.slots = vec![Slot::default(); 2 * self.slots.len()];
+        for slot in held {
+            let hash = hash(self.value(slot.row()));
+            let free = self.places(hash).find(|place| self.slots[*place].is_free());
+            if let Some(place) = free {
+                self.slots[place] = slot;
+            }
+        }
+    }
+
+    /// All places of slots, beginning with the one where a hash is at home.
+    fn places(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
+        let (home, mask) = (self.home(hash), self.slots.len() - 1);
+        (0..=mask).map(move |step| (home + step) & mask)
+    }
+
+    fn home(&self, hash: u64) -> usize {
+        (hash >> TOLD) as usize & (self.slots.len() - 1)
     }
 
     pub(super) fn levels(&self) -> usize {
         self.levels
     }
 
-    /// Where the labels of a value are.
-    pub(super) fn find(&self, value: &[u8]) -> Option<usize> {
-        self.rows.get(value).copied()
+    /// Begins to look for a value: the slot where it is at home is fetched.
+    #[inline(always)]
+    pub(super) fn look_for(&self, value: &[u8]) -> Look {
+        let hash = hash(value);
+        fetch(&self.slots[self.home(hash)]);
+        Look(hash)
     }
 
-    /// Appends the labels that were found.
+    /// Goes on: the row that is probably the value's is fetched.
+    #[inline(always)]
+    pub(super) fn fetch(&self, Look(hash): Look) {
+        let slot = self.slots[self.home(hash)];
+        if !slot.is_free() {
+            fetch(&self.rows[slot.row()]);
+        }
+    }
+
+    /// Where the row of a value begins.
+    pub(super) fn find(&self, Look(hash): Look, value: &[u8]) -> Option<usize> {
+        for place in self.places(hash) {
+            let slot = self.slots[place];
+            if slot.is_free() {
+                return None;
+            }
+            if slot.tells(hash) && self.value(slot.row()) == value {
+                return Some(slot.row());
+            }
+        }
+        None
+    }
+
+    /// Appends the labels of the row that was found.
     pub(super) fn put(&self, found: Option<usize>, labels: &mut Labels) {
-        let Some(first) = found else { return labels.miss(self.levels) };
-        for place in &self.labels[first..first + self.levels] {
-            match place {
-                Some(place) => labels.push(&self.text[place.clone()]),
+        let Some(row) = found else { return labels.miss(self.levels) };
+        for label in self.labels(row) {
+            match label {
+                Some(label) => labels.push(label),
                 None => labels.miss(1),
             }
         }
+    }
+
+    fn length(&self, at: usize) -> u32 {
+        self.rows[at..].first_chunk().map_or(MISSING, |length| u32::from_ne_bytes(*length))
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        let start = row + 4 * (1 + self.levels);
+        &self.rows[start..start + self.length(row) as usize]
+    }
+
+    fn labels(&self, row: usize) -> impl Iterator<Item = Option<&[u8]>> {
+        let mut start = row + 4 * (1 + self.levels) + self.length(row) as usize;
+        (1..=self.levels).map(move |level| match self.length(row + 4 * level) {
+            MISSING => None,
+            length => {
+                let label = &self.rows[start..start + length as usize];
+                start += label.len();
+                Some(label)
+            }
+        })
     }
 }
 

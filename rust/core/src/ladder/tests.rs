@@ -346,3 +346,50 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn many_values_climb_as_each_alone() {
+    let rows: String = (0..300).map(|n| format!("site{n}.org,kind{},all\n", n % 7)).collect();
+    let table = || Step::Table(Table::read(rows.as_bytes()).unwrap());
+    let domain = || Step::Domain(Suffixes::read(LIST, true));
+    let cut = || Step::Segments(Segments::new("d", 1).unwrap());
+    let hosts: Vec<_> =
+        (0..1_000).map(|n| format!("www{}.site{}.org", n % 3, n * n % 420)).collect();
+    let domains: Vec<_> = (0..1_000).map(|n| format!("site{}.org", n * n % 420)).collect();
+    for (steps, texts) in [
+        (vec![domain(), table()], &hosts),
+        (vec![domain(), table(), cut()], &hosts),
+        (vec![table()], &domains),
+        (vec![table(), cut()], &domains),
+        (vec![domain()], &hosts),
+    ] {
+        let ladder = Ladder::new(steps).unwrap();
+        // Some have no value, and some are no text.
+        let value = |n: usize| match n % 50 {
+            7 => None,
+            9 => Some(Value::Integer(9)),
+            _ => Some(Value::Text(texts[n].as_bytes())),
+        };
+        for count in [0, 1, 15, 16, 17, texts.len()] {
+            let (mut text, mut places) = (b"before".to_vec(), vec![Some(0..6)]);
+            let mut labels = Labels { text: &mut text, places: &mut places };
+            ladder.climb_many((0..count).map(value), &mut labels);
+            let found = read(&text, places);
+            let (mut text, mut places) = (b"before".to_vec(), vec![Some(0..6)]);
+            for n in 0..count {
+                ladder.climb(value(n), &mut Labels { text: &mut text, places: &mut places });
+            }
+            assert_eq!(found, read(&text, places));
+        }
+    }
+}
+
+#[test]
+fn a_table_holds_what_was_put_in() {
+    let rows: String = (0..5_000).map(|n| format!("v{n},p{},{}\n", n / 10, n / 100)).collect();
+    let ladder = ladder(Step::Table(Table::read(rows.as_bytes()).unwrap()));
+    for n in 0..5_000 {
+        assert_eq!(text(&ladder, &format!("v{n}")), format!("p{} {}", n / 10, n / 100));
+        assert_eq!(text(&ladder, &format!("w{n}")), "- -");
+    }
+}

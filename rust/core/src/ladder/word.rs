@@ -45,6 +45,14 @@ impl Hasher for WordHasher {
     }
 }
 
+/// The hash of a word.
+#[inline(always)]
+pub(super) fn hash(word: &[u8]) -> u64 {
+    let mut hasher = WordHasher::default();
+    hasher.write(word);
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,11 +61,6 @@ mod tests {
     fn words_spread() {
         let words: Vec<Box<[u8]>> =
             (0..100_000).map(|n| format!("site{n}.example").into_bytes().into()).collect();
-        let hash = |word: &[u8]| {
-            let mut hasher = WordHasher::default();
-            hasher.write(word);
-            hasher.finish()
-        };
         // Both ends are used: for the place in a map, and to tell words apart there.
         for shift in [0, 47] {
             let mut counts = vec![0; 1 << 17];

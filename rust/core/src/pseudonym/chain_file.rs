@@ -17,12 +17,16 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use zeroize::Zeroizing;
 
 const TITLE: &str = "zveil chain";
 const LONGEST: usize = 1024;
 /// The file may be replaced between being opened and being locked.
 const TRIES: usize = 10;
+/// How often a lock is asked for that somebody has, and how long it is left between.
+const LOCK_TRIES: usize = 20;
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// Why the file of a chain cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +132,7 @@ impl ChainFile {
                     return Err(Problem::ReadOnly(spoken()));
                 }
             }
-            match file.try_lock() {
+            match lock(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(Problem::InUse),
                 Err(TryLockError::Error(error)) => return Err(io("lock")(error)),
@@ -271,6 +275,18 @@ fn spelled(key: &Secret, period: i64, number: Option<i64>) -> Zeroizing<String> 
     }
     text.push('\n');
     text
+}
+
+/// Locks a file, with some patience: a run that was killed may have left a process behind that saves its
+/// state, and closes what it does not need a moment after it has begun.
+fn lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN),
+            outcome => return outcome,
+        }
+    }
+    file.try_lock()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Durable state: parts and a note, of one moment, in one sealed file.
 //!
 //! ```text
-//! header | note | parts: gate, gate, event ids …           pieces as in `sealed`, the note first
+//! header | note | parts: gate, gate, event ids, meter …    pieces as in `sealed`, the note first
 //! ```
 //!
 //! The note is the caller's: where input and output stand, what a way and a keyring go on from. It is in
@@ -13,7 +13,8 @@
 //! who has only the file has nothing. Where values are swapped, the states of ways and swaps, which go
 //! into the note, hold some values themselves: such as have left before. To erase a user,
 //! [`Gate::forget`](crate::Gate::forget) them in the gates that were loaded, and save again. Event ids
-//! need no erasing by user: they hold none.
+//! need no erasing by user: they hold none. A meter cannot erase one: [`give_up`](crate::Meter::give_up)
+//! what it measures.
 //!
 //! # How it is saved
 //! By a process beside this one, made by `fork`: it has the memory as it is at that moment, writes it
@@ -50,6 +51,7 @@ use crate::codec::{Body, Out, Outcome, io};
 use crate::error::{Error, SnapshotError};
 use crate::gate::Gate;
 use crate::ids::EventIds;
+use crate::meter::Meter;
 use crate::replace::Replacement;
 use crate::sealed::{Kind, Opened, PIECE, Seal, Sealed, TAG};
 use crate::secret::Secret;
@@ -78,6 +80,7 @@ pub struct Pen<'a>(&'a mut dyn Out);
 
 const GATE: u64 = 1;
 const IDS: u64 = 2;
+const METER: u64 = 3;
 /// Behind the last part.
 const END: u64 = 0;
 
@@ -101,10 +104,21 @@ impl Part for EventIds {
     }
 }
 
+impl Part for Meter {
+    fn tag(&self) -> u64 {
+        METER
+    }
+
+    fn write(&self, out: &mut Pen<'_>) -> Outcome<()> {
+        Meter::write(self, out.0)
+    }
+}
+
 /// A part that was loaded.
 pub enum Loaded {
     Gate(Box<Gate>),
     Ids(Box<EventIds>),
+    Meter(Box<Meter>),
 }
 
 /// What is saved, and how.
@@ -207,6 +221,7 @@ fn read(mut body: impl Body, threads: usize) -> Result<(Vec<u8>, Vec<Loaded>), E
         match body.number()? {
             GATE => parts.push(Loaded::Gate(Box::new(gate::read(&mut body, threads)?))),
             IDS => parts.push(Loaded::Ids(Box::new(EventIds::read(&mut body)?))),
+            METER => parts.push(Loaded::Meter(Box::new(Meter::read(&mut body)?))),
             END => break,
             _ => return Err(SnapshotError::Damaged.into()),
         }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::column::{Column, Value};
 use crate::settings::Rule;
-use crate::{NoiseSettings, Settings, VEILED};
+use crate::{MeterSettings, NoiseSettings, Released, Settings, VEILED};
 use proptest::prelude::*;
 
 fn secret() -> Secret {
@@ -291,7 +291,14 @@ proptest! {
         decide(&mut gate, &rows, false, &mut Vec::new());
         let mut ids = EventIds::new(secret(), 1_000, 500, None).unwrap();
         rows.iter().for_each(|(time, _, id)| _ = ids.is_fresh(*time, Some(Value::Integer(*id))));
-        let mut body = plain(&[&gate, &ids]);
+        let told = MeterSettings { rotate: Some(700), lateness: 500, memory_limit: None };
+        let mut meter = Meter::new(told, secret()).unwrap();
+        let times: Vec<i64> = rows.iter().map(|(time, ..)| *time).collect();
+        let (users, values): (Vec<_>, Vec<_>) = rows.iter().map(|(_, user, a)| (*user, *a)).unzip();
+        let field = meter.lens().field("a");
+        let left = Released { field, values: &Numbers(values), rows: None };
+        meter.add(&times, &Numbers(users), &[left]).unwrap();
+        let mut body = plain(&[&gate, &ids, &meter]);
         for (place, byte) in places {
             let place = place.index(body.len());
             body[place] = byte;
@@ -309,6 +316,10 @@ proptest! {
                             decide(&mut gate, &rows, false, &mut Vec::new());
                             gate.forget(Value::Integer(1));
                         }
+                    }
+                    Loaded::Meter(mut meter) => {
+                        meter.advance(60);
+                        meter.periods();
                     }
                     Loaded::Ids(mut ids) => {
                         (0..50).for_each(|n| _ = ids.is_fresh(60, Some(Value::Integer(n))));

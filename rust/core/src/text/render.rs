@@ -1,6 +1,7 @@
 //! Records that leave, written: released values as they came, veiled ones as null or as a text.
 
 mod plain;
+mod watch;
 
 use super::cell::{Cell, Kind};
 use super::csv::quote_csv;
@@ -13,9 +14,11 @@ use super::rows::{Rows, Spot, SpotKind, value};
 use super::stamp::{self, Step};
 use super::time::TimeFormat;
 use crate::batch::VEILED;
+use crate::meter::Sight;
 use crate::pseudonym::{Named, Pseudonym};
 use plain::{Leaving, Plain};
 use std::io::Write;
+pub(crate) use watch::Watch;
 
 /// Writes records of one stream.
 #[derive(Clone)]
@@ -41,6 +44,8 @@ pub(crate) struct Renderer {
     plain: Option<Plain>,
     /// It is noted where each record ends.
     marks: bool,
+    /// What leaves is looked at too.
+    pub(super) watch: Option<Watch>,
 }
 
 /// What stands for a veiled value.
@@ -101,6 +106,8 @@ pub struct Written {
     pub columns: Vec<TextColumn>,
     /// Records in it.
     pub records: u64,
+    /// What an observer sees of it, where one is watched for.
+    pub sights: Vec<Sight>,
     /// Of each record, where they are asked for.
     pub marks: Marks,
 }
@@ -147,6 +154,7 @@ impl Renderer {
             step: plan.leaving_step(),
             plain: Plain::new(plan),
             marks: false,
+            watch: None,
         };
         renderer.set_fields(&plan.fields, plan.read_in_json().len());
         renderer
@@ -225,12 +233,17 @@ impl Renderer {
             };
             named.pseudonyms(leaving.iter().map(user), &mut made);
         }
-        if let Some(plain) = &self.plain {
+        if self.plain.is_some() || self.watch.is_some() {
             let (leaving, made) = (&leaving[..], named.map(|_| &made[..]));
             let decisions = (decisions, first);
             let leaving = Leaving { block, rows, leaving, decisions, made };
-            let ends = self.marks.then_some(&mut written.marks.ends);
-            return plain.render(self, &leaving, &mut written.text, ends);
+            if let Some(watch) = &self.watch {
+                watch.look(self, &leaving, &mut written.sights);
+            }
+            if let Some(plain) = &self.plain {
+                let ends = self.marks.then_some(&mut written.marks.ends);
+                return plain.render(self, &leaving, &mut written.text, ends);
+            }
         }
         let mut scratch = Vec::new();
         for (place, row) in leaving.into_iter().enumerate() {
@@ -286,22 +299,25 @@ impl Renderer {
             let mut released =
                 (0..decisions.len()).filter(|number| decisions[*number][first + row] != VEILED);
             let spot = released.next().and_then(|attribute| {
-                let label = self.label(rows, row, (decisions, first + row), attribute);
+                let label = self.label(rows, row, attribute, (decisions, first + row));
                 label.or_else(|| rows.attributes[attribute].get(row).copied())
             });
             let found = spot.is_some_and(|spot| rows.spell(spot, block, &mut marks.keys.bytes));
             marks.keys.close(!found);
         }
     }
+}
 
-    /// The label, or the other value, that an attribute leaves as where it is not the value as it came.
+impl Renderer {
+    /// The label, or the other value, that an attribute of a row leaves as where it is not the value as
+    /// it came.
     #[inline(always)]
     fn label(
         &self,
         rows: &Rows,
         row: usize,
-        (decisions, at): (&[Vec<i8>], usize),
         attribute: usize,
+        (decisions, at): (&[Vec<i8>], usize),
     ) -> Option<Spot> {
         if self.swaps {
             let spot = rows.attributes.get(attribute)?.get(row).copied();
@@ -489,7 +505,7 @@ impl Record<'_> {
     /// As [`Renderer::label`], of a field.
     #[inline(always)]
     fn label(&self, field: usize) -> Option<Spot> {
-        self.of.label(self.rows, self.row, self.decided, field.checked_sub(ATTRIBUTES)?)
+        self.of.label(self.rows, self.row, field.checked_sub(ATTRIBUTES)?, self.decided)
     }
 
     /// The value of an attribute that JSON can spell in several ways. It leaves in one: whoever

@@ -281,6 +281,17 @@ pub(crate) fn value<'a>(spot: Spot, block: &'a [u8], decoded: &'a [u8]) -> Optio
     })
 }
 
+/// A number or truth value, from the one spelling that [`Owned::spell`] gives it.
+pub(crate) fn word(text: &[u8]) -> Option<Value<'_>> {
+    let kind = match text {
+        b"true" => return Some(Value::Bool(true)),
+        b"false" => return Some(Value::Bool(false)),
+        text if text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-') => Kind::Integer,
+        _ => Kind::Number,
+    };
+    value(number(kind, text, 0), text, &[])
+}
+
 /// One field of several parts of a block, one part behind the other, as the gate takes it.
 pub(crate) struct Field<'a> {
     pub(crate) block: &'a [u8],

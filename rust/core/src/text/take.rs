@@ -6,7 +6,7 @@ use super::problem::Problem;
 use super::rows::{Rows, Spot, SpotKind, number, value};
 use super::time::TimeFormat;
 use crate::column::Value;
-use crate::ladder::{Labels, Ladder};
+use crate::ladder::{Labels, Ladder, Place};
 use crate::names::NameFilter;
 use std::sync::Arc;
 
@@ -89,6 +89,25 @@ impl<const JSON: bool> Taking<'_, JSON> {
         Ok(())
     }
 
+    /// Adds the coarser labels of the attributes of rows whose values all lie in the block.
+    pub(super) fn climb_rows(&self, first: usize, rows: &mut Rows) {
+        let mut column = 0;
+        for (attribute, ladder) in self.of.ladders.iter().enumerate() {
+            let Some((ladder, _)) = ladder else { continue };
+            let Rows { attributes, decoded, places, coarser, .. } = rows;
+            places.clear();
+            let spots = &attributes[attribute][first..];
+            let values = spots.iter().map(|spot| value(*spot, self.block, &[]));
+            ladder.climb_many(values, &mut Labels { text: decoded, places });
+            for labels in places.chunks_exact(ladder.labels()) {
+                for (level, place) in labels.iter().enumerate() {
+                    coarser[column + level].push(spot_of(place));
+                }
+            }
+            column += ladder.labels();
+        }
+    }
+
     /// Adds the coarser labels of the attributes of a row that have any. It fails at none but those of
     /// positions, which alone need the cells.
     pub(super) fn climb(
@@ -131,10 +150,7 @@ impl<const JSON: bool> Taking<'_, JSON> {
                 let mut labels = Labels { text: &mut rows.decoded, places: &mut places };
                 ladder.climb(finest, &mut labels);
             }
-            let mut spots = places.iter().map(|place| match place {
-                Some(place) => Spot::text(SpotKind::Decoded, place.start, place.end),
-                None => Spot::default(),
-            });
+            let mut spots = places.iter().map(spot_of);
             if beside.is_some() {
                 // The exact position is no level.
                 rows.attributes[number][row] = spots.next().unwrap_or_default();
@@ -225,5 +241,13 @@ pub(super) fn is_user(user: Spot) -> bool {
         SpotKind::Bool | SpotKind::Unfit => false,
         SpotKind::Float => user.float().fract() == 0.0,
         _ => true,
+    }
+}
+
+/// Where the gate finds a label.
+fn spot_of(place: &Place) -> Spot {
+    match place {
+        Some(place) => Spot::text(SpotKind::Decoded, place.start, place.end),
+        None => Spot::default(),
     }
 }

@@ -21,7 +21,7 @@ use super::plan::{Output, Plan, TextFormat};
 use super::problem::Problem;
 use super::question::Question;
 use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
-use super::render::{Renderer, Written};
+use super::render::{Renderer, Watch, Written};
 use super::rows::Rows;
 use super::swaps::Swaps;
 use super::time::TimeFormat;
@@ -30,7 +30,9 @@ use crate::crew::{Crew, Task};
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::ids::EventIds;
+use crate::meter::Lens;
 use crate::pseudonym::{Keyring, Named};
+use std::sync::Arc;
 
 /// Rows that are read, decided and written in one go on one thread: they stay in the cache.
 const ROWS: usize = 1024;
@@ -201,6 +203,16 @@ impl Way {
     /// to a way that resumes.
     pub fn consumed(&self) -> u64 {
         self.came - self.carry.len() as u64
+    }
+
+    /// Looks at what leaves with a meter's lens from now on, or no more: [`Written`] then brings what
+    /// is to be counted.
+    pub fn watch(&mut self, lens: Option<&Arc<Lens>>) {
+        let known = self.renderer.watch.take();
+        self.renderer.watch = lens.map(|lens| {
+            let known = known.filter(|watch| watch.is_of(lens));
+            known.unwrap_or_else(|| Watch::new(Arc::clone(lens), &self.plan))
+        });
     }
 
     /// Names of the fields as they leave.

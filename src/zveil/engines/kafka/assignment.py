@@ -138,6 +138,12 @@ class Assignment:
         for each in self.held.values():
             each.kept = max(each.kept, each.position)
 
+    def uncommitted(self) -> None:
+        """Take note that some are not, though it was thought so: all are committed again."""
+        for each in self.held.values():
+            if each.position > each.decided:
+                each.kept = min(each.kept, each.position - 1)
+
     def lags(self) -> dict[int, int]:
         """Tell how many messages of each partition are not decided yet, as far as it is known."""
         found = {}

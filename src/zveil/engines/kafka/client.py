@@ -146,11 +146,11 @@ class Clients:
                 found[name.removeprefix(role)] = value
         return found
 
-    def consumer(self, report: Report) -> Any:
+    def consumer(self, report: Report, **more: Any) -> Any:
         """Make the consumer."""
         import confluent_kafka
 
-        return _made(confluent_kafka.Consumer, self.consumer_settings(), report)
+        return _made(confluent_kafka.Consumer, self.consumer_settings() | more, report)
 
     def producer(self, report: Report, **more: Any) -> Any:
         """Make the producer."""

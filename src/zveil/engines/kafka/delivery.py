@@ -257,16 +257,6 @@ class ExactlyOnce(_Timed):
                 if error.txn_requires_abort():
                     raise AbortedError from None
                 is_over = time.monotonic() > until or self._is_stopped()
-                import sys
-
-                print(
-                    "DBG",
-                    time.monotonic() - until + PATIENCE_S,
-                    error,
-                    error.retriable(),
-                    error.fatal(),
-                    file=sys.stderr,
-                )
                 if error.fatal() or not error.retriable() or is_over:
                     raise KafkaFailure(f"transaction: {error.str()}") from None
             else:
@@ -307,13 +297,15 @@ class AtLeastOnce(_Timed):
             if time.monotonic() > until or self._is_stopped():
                 raise KafkaFailure("records could not be sent: see whether the brokers are there")
         self._check()
-        if offsets:
-            self._keep(list(offsets), is_last=is_last)
         self._late = None
+        if offsets and not self._keep(list(offsets), is_last=is_last):
+            self._last = time.monotonic()
+            return False
         self._done()
         return True
 
-    def _keep(self, offsets: list[Any], *, is_last: bool) -> None:
+    def _keep(self, offsets: list[Any], *, is_last: bool) -> bool:
+        """Commit offsets; false if the group is just being shared out anew."""
         from confluent_kafka import KafkaError, KafkaException
 
         try:
@@ -329,6 +321,8 @@ class AtLeastOnce(_Timed):
             # Whoever has the partition now decides again what was not committed.
             if error.code() not in moved and not error.retriable():
                 raise KafkaFailure(f"offsets could not be committed: {error.str()}") from None
+            return False
+        return True
 
     def abandon(self) -> None:
         """Commit nothing; what was sent is out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zveil.io import Format, format_of
 from zveil.policy import Policy, PolicyError
+from zveil.policy.hold import IN_PARTS
 
 _FORMATS = (Format.NDJSON, Format.CSV, Format.TSV)
 
@@ -11,8 +12,8 @@ _FORMATS = (Format.NDJSON, Format.CSV, Format.TSV)
 def check(policy: Policy) -> None:
     """Refuse what needs all of a stream in one place, or what workers cannot share.
 
-    Whatever looks across attributes does not partition: a meter of the output's k-anonymity, a z
-    that is held by one. It belongs here, before anything is read.
+    Whatever looks across attributes does not partition, and belongs here: it is refused before
+    anything is read.
 
     Raises
     ------
@@ -24,6 +25,8 @@ def check(policy: Policy) -> None:
         raise PolicyError(
             ("input", "format"), "messages are records of JSON (ndjson), CSV (csv) or TSV (tsv)"
         )
+    if policy.hold is not None:
+        raise PolicyError(("hold",), IN_PARTS.removeprefix("hold: "))
     if policy.user.rotate is not None and not policy.user.keep_keys:
         raise PolicyError(
             ("user", "rotate"),

@@ -33,6 +33,7 @@ def keyer(recipe: Recipe) -> TextAct:
         user=replace(policy.user, pseudonym="raw", rotate=None, keep_keys=False),
         record=replace(policy.record, empty="drop"),
         input=replace(policy.input, id=None),
+        hold=None,
     )
     return replace(recipe, policy=bare, keyring=None).act([])
 

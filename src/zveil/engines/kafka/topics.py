@@ -31,8 +31,8 @@ def partitions_of(clients: Clients, topics: Sequence[str]) -> list[int]:
                 ) from None
             if known.error is not None or not known.partitions:
                 raise KafkaFailure(
-                    f"{name}: there is no such topic, or no right to see it; make it with: "
-                    f"kafka-topics.sh --create --topic {name} --partitions N"
+                    f"{name}: there is no such topic, or no right to see it; make it with "
+                    "kafka-topics.sh, with as many partitions as there are to be workers at most"
                 )
             found.append(len(known.partitions))
     finally:

@@ -105,7 +105,8 @@ class Worker:
         self._is_over = False
         self._shown = 0
         self._next_tick = 0.0
-        self._consumer = clients.consumer(report)
+        self._is_refused = False
+        self._consumer = clients.consumer(report, on_commit=self._committed)
         self._delivery = delivery(
             clients,
             self._consumer,
@@ -169,6 +170,10 @@ class Worker:
                 self._held.aborted(is_all=True)
             self._delivery.serve()
             self.account.latencies.add(time.perf_counter() - arrived)
+        if self._is_refused:
+            self._is_refused = False
+            self._held.uncommitted()
+            self._delivery.begin()
         if self._held.has_newer:
             self.account.drop(self._held.rewind())
         if self._delivery.is_due:
@@ -277,6 +282,10 @@ class Worker:
         else:
             if is_kept:
                 self._held.committed()
+
+    def _committed(self, error: Any, partitions: Sequence[Any]) -> None:
+        """Hear what became of offsets that were not waited for."""
+        self._is_refused |= error is not None or any(each.error for each in partitions)
 
     def _come(self, partitions: list[Any]) -> None:
         self.account.drop(self._held.come(partitions))

@@ -88,8 +88,7 @@ impl Reader {
         }
         if !self.taken.ladders.is_empty() {
             let taking = Taking::<true> { of: &self.taken, start: 0, block, time: None };
-            let climbed = (first..rows.len()).try_for_each(|row| taking.climb(row, &[], rows));
-            debug_assert_eq!(climbed, Ok(()));
+            taking.climb_rows(first, rows);
         }
         let taken = rows.len() - first;
         rows.cells.truncate((first + taken) * width);

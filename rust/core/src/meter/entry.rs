@@ -1,0 +1,272 @@
+//! What stands in the meter's tables: pairs, users, classes; and the cache lines they stand in, which
+//! are what is fetched.
+
+use crate::memory::Plain;
+
+/// A cache line of a table. Its entries fill up from the first; behind a free place there is none.
+pub(super) trait Line: Plain {
+    /// Something that is known by bits as good as random.
+    type Entry: Copy;
+
+    const ENTRIES: usize;
+    const EMPTY: Self;
+
+    /// Lines that are fetched for a lookup, from the one that a hash leads to, and how full a table gets,
+    /// of a hundred. A lookup that needs a line that was not fetched waits for memory: with these
+    /// measures few do.
+    const WIDTH: usize;
+    const MOST: usize;
+
+    /// The bits that an entry is placed by, high ones first.
+    fn hash(entry: &Self::Entry) -> u64;
+
+    /// Where an entry that is known by the same bits stands, and which place is free; past the last
+    /// for none.
+    fn find(&self, wanted: &Self::Entry) -> (Option<usize>, usize);
+
+    fn get(&self, at: usize) -> Option<Self::Entry>;
+
+    /// `None` frees the place.
+    fn set(&mut self, at: usize, entry: Option<Self::Entry>);
+}
+
+/// The first bits of a word, 95 of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Mark {
+    pub(super) high: u64,
+    low: u32,
+}
+
+impl Mark {
+    /// The last bit is given up: it is set, so that the low ones are never 0, which stands for nothing.
+    #[inline(always)]
+    pub(super) fn new(word: u128) -> Self {
+        Self { high: (word >> 64) as u64, low: (word >> 32) as u32 | 1 }
+    }
+
+    pub(super) fn bytes(self) -> [u8; 12] {
+        let mut out = [0; 12];
+        out[..8].copy_from_slice(&self.high.to_le_bytes());
+        out[8..].copy_from_slice(&self.low.to_le_bytes());
+        out
+    }
+
+    /// `None` for what is no mark.
+    pub(super) fn of_bytes([h0, h1, h2, h3, h4, h5, h6, h7, low @ ..]: [u8; 12]) -> Option<Self> {
+        let high = u64::from_le_bytes([h0, h1, h2, h3, h4, h5, h6, h7]);
+        Some(Self { high, low: u32::from_le_bytes(low) }).filter(|mark| mark.low & 1 == 1)
+    }
+}
+
+/// That a user has a value.
+#[inline(always)]
+pub(super) fn pair(user: u128, value: u128) -> Mark {
+    Mark::new(user ^ value)
+}
+
+/// Pairs: their low bits side by side, so that all are compared at once.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct PairLine {
+    low: [u32; 5],
+    spare: u32,
+    high: [u64; 5],
+}
+
+// SAFETY: plain integers, 64 bytes without padding.
+unsafe impl Plain for PairLine {}
+
+impl Line for PairLine {
+    type Entry = Mark;
+
+    const ENTRIES: usize = 5;
+    const WIDTH: usize = 2;
+    const MOST: usize = 80;
+    const EMPTY: Self = Self { low: [0; 5], spare: 0, high: [0; 5] };
+
+    #[inline(always)]
+    fn hash(entry: &Mark) -> u64 {
+        entry.high
+    }
+
+    #[inline(always)]
+    fn find(&self, wanted: &Mark) -> (Option<usize>, usize) {
+        let [first @ .., last] = &self.low;
+        let mut same = equal(first, wanted.low) | u32::from(*last == wanted.low) << 4;
+        // As a rule there is one, if any.
+        while same != 0 {
+            let at = same.trailing_zeros() as usize;
+            if self.high.get(at) == Some(&wanted.high) {
+                return (Some(at), 0);
+            }
+            same &= same.wrapping_sub(1);
+        }
+        let free = equal(first, 0) | u32::from(*last == 0) << 4 | 1 << Self::ENTRIES;
+        (None, free.trailing_zeros() as usize)
+    }
+
+    fn get(&self, at: usize) -> Option<Mark> {
+        Some(Mark { high: self.high[at], low: self.low[at] }).filter(|mark| mark.low != 0)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, entry: Option<Mark>) {
+        let Mark { high, low } = entry.unwrap_or_default();
+        self.high[at] = high;
+        self.low[at] = low;
+    }
+}
+
+/// Which of four numbers are this one: a bit for each, the first lowest.
+#[inline(always)]
+fn equal(numbers: &[u32; 4], wanted: u32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_mm_castsi128_ps, _mm_cmpeq_epi32, _mm_loadu_si128};
+        use core::arch::x86_64::{_mm_movemask_ps, _mm_set1_epi32};
+        // SAFETY: SSE2 is part of x86_64, and sixteen bytes are read from an array of them. (One by
+        // one, a lookup took twice as many instructions.)
+        unsafe {
+            let numbers = _mm_loadu_si128(numbers.as_ptr().cast());
+            let same = _mm_cmpeq_epi32(numbers, _mm_set1_epi32(wanted as i32));
+            _mm_movemask_ps(_mm_castsi128_ps(same)) as u32
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    (0..4).map(|at| u32::from(numbers[at] == wanted) << at).sum()
+}
+
+/// A user, and the fingerprint of what they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct User {
+    high: u64,
+    low: u32,
+    /// Not 0 if they are counted in the class of another fingerprint, or in none yet.
+    pub(super) has_changed: u32,
+    print: [u64; 2],
+}
+
+impl User {
+    #[inline(always)]
+    pub(super) fn new(mark: Mark) -> Self {
+        Self { high: mark.high, low: mark.low, ..Self::default() }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { high: self.high, low: self.low }
+    }
+
+    #[inline(always)]
+    pub(super) fn print(&self) -> u128 {
+        u128::from(self.print[0]) | u128::from(self.print[1]) << 64
+    }
+
+    #[inline(always)]
+    pub(super) fn set_print(&mut self, print: u128) {
+        self.print = [print as u64, (print >> 64) as u64];
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct UserLine(pub(super) [User; 2]);
+
+// SAFETY: two users of 32 bytes, plain integers without padding.
+unsafe impl Plain for UserLine {}
+
+impl Line for UserLine {
+    type Entry = User;
+
+    const ENTRIES: usize = 2;
+    const WIDTH: usize = 2;
+    const MOST: usize = 75;
+    const EMPTY: Self =
+        Self([User { high: 0, low: 0, has_changed: 0, print: [0; 2] }; Self::ENTRIES]);
+
+    #[inline(always)]
+    fn hash(entry: &User) -> u64 {
+        entry.high
+    }
+
+    #[inline(always)]
+    fn find(&self, wanted: &User) -> (Option<usize>, usize) {
+        for (at, user) in self.0.iter().enumerate() {
+            if user.high == wanted.high && user.low == wanted.low {
+                return (Some(at), 0);
+            }
+            if user.low == 0 {
+                return (None, at);
+            }
+        }
+        (None, Self::ENTRIES)
+    }
+
+    fn get(&self, at: usize) -> Option<User> {
+        Some(self.0[at]).filter(|user| user.low != 0)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, entry: Option<User>) {
+        self.0[at] = entry.unwrap_or_default();
+    }
+}
+
+/// A set, by its fingerprint, and how many users have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Class {
+    high: u64,
+    low: u32,
+    pub(super) users: u32,
+}
+
+impl Class {
+    #[inline(always)]
+    pub(super) fn new(mark: Mark, users: u32) -> Self {
+        Self { high: mark.high, low: mark.low, users }
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct ClassLine(pub(super) [Class; 4]);
+
+// SAFETY: four classes of 16 bytes, plain integers without padding.
+unsafe impl Plain for ClassLine {}
+
+impl Line for ClassLine {
+    type Entry = Class;
+
+    const ENTRIES: usize = 4;
+    const WIDTH: usize = 2;
+    const MOST: usize = 75;
+    const EMPTY: Self = Self([Class { high: 0, low: 0, users: 0 }; Self::ENTRIES]);
+
+    #[inline(always)]
+    fn hash(entry: &Class) -> u64 {
+        entry.high
+    }
+
+    #[inline(always)]
+    fn find(&self, wanted: &Class) -> (Option<usize>, usize) {
+        for (at, class) in self.0.iter().enumerate() {
+            if class.high == wanted.high && class.low == wanted.low {
+                return (Some(at), 0);
+            }
+            if class.low == 0 {
+                return (None, at);
+            }
+        }
+        (None, Self::ENTRIES)
+    }
+
+    fn get(&self, at: usize) -> Option<Class> {
+        Some(self.0[at]).filter(|class| class.low != 0)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, entry: Option<Class>) {
+        self.0[at] = entry.unwrap_or_default();
+    }
+}
