@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from zveil.engines.fitness import check_parts
 from zveil.policy import Policy, PolicyError
 
 MISSING = "Spark needs packages that are not installed; add them with: pip install 'zveil[spark]'"
-
-STREAMING = (
-    "df: a streaming data frame has no end to sort up to, and anonymize() decides rows in the "
-    "order of their times. Write it to files or a table and anonymize these; for decisions at the "
-    "moment of arrival take `zveil kafka`"
-)
-
 
 def check(policy: Policy) -> None:
     """Refuse what needs all rows in one place, or what rows without an arrival do not have.
@@ -25,12 +21,7 @@ def check(policy: Policy) -> None:
     PolicyError
         If the policy says such a thing.
     """
-    if getattr(policy, "hold", None) is not None:
-        raise PolicyError(
-            ("hold",),
-            "what looks across attributes does not partition: to tune z, one place would have to "
-            "see everything that leaves. Leave it out here, and state a z",
-        )
+    check_parts(policy)
     for number, each in enumerate(policy.attributes):
         if each.swap:
             raise PolicyError(
@@ -43,12 +34,6 @@ def check(policy: Policy) -> None:
             ("input", "id"),
             "repetitions of a record may be in several tasks; leave it out here, and take them "
             "out before with df.dropDuplicates([...])",
-        )
-    if policy.user.rotate is not None and not policy.user.keep_keys:
-        raise PolicyError(
-            ("user", "rotate"),
-            "a one-way chain of keys belongs to one process, and tasks must make the same "
-            "pseudonyms; say keep_keys too, which makes the key of each period from the one key",
         )
 
 
@@ -73,18 +58,30 @@ def check_times(policy: Policy, kind: pa.DataType) -> None:
         )
 
 
+def check_ties(schema: pa.Schema, ties: Sequence[str]) -> None:
+    """Refuse columns to break ties by that have no order."""
+    for name in ties:
+        column = pa.RecordBatch.from_pylist([], schema=pa.schema([schema.field(name)]))
+        try:
+            pc.sort_indices(column, sort_keys=[(name, "ascending")])
+        except (TypeError, pa.ArrowException):
+            kind = schema.field(name).type
+            raise TypeError(
+                f"ties: {name!r} is of the type {kind}, which has no order; name columns of "
+                "numbers, text or times"
+            ) from None
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Tell whether a column holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def check_frame(df: Any) -> None:
-    """Refuse what is no data frame of Spark, or one without an end."""
+    """Refuse what is no data frame of Spark."""
     try:
         from pyspark.sql import DataFrame
     except ImportError:
         raise ImportError(MISSING) from None
     if not isinstance(df, DataFrame):
         raise TypeError(f"df: expected a data frame of Spark, got {type(df).__name__}")
-    if df.isStreaming:
-        raise ValueError(STREAMING)

@@ -5,22 +5,30 @@ from __future__ import annotations
 import inspect
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from zveil.durations import Duration
 from zveil.engines.spark.account import Account
-from zveil.engines.spark.fitness import check, check_frame, is_text
-from zveil.engines.spark.layout import SORTED, Layout, laid_out
-from zveil.engines.spark.stage import Keying, Secret, Stage
+from zveil.engines.spark.fitness import check, check_frame
+from zveil.engines.spark.keying import Keying
+from zveil.engines.spark.layout import Layout, laid_out
+from zveil.engines.spark.merge import Merge
+from zveil.engines.spark.parcels import PARCELS, content
+from zveil.engines.spark.stage import Secret, Stage
+from zveil.engines.spark.stream import NO_KEY, STATE, Keeping
 from zveil.fields import FieldError, wrong_columns
 from zveil.keys import LENGTH, key_of
 from zveil.policy import Policy, read_policy
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+MOST_SHARDS = 100_000
+HELD_BYTES = 256 << 20
+"""What a task holds of rows that are not yet in order; past that they wait on the disk."""
 
 
 def anonymize(
@@ -44,10 +52,13 @@ def anonymize(
     Rows are decided in the order of their times, rows of one time in that of `ties` and then of
     their users. The result is what one gate tells that sees all rows in this order.
 
+    Of a streaming frame each micro-batch is decided in this order, upon what came in those before
+    it: that waits for the trigger, so that it is not zero delay. What is late by then is veiled.
+
     Parameters
     ----------
     df
-        The rows; not a streaming frame.
+        The rows. Of a streaming frame the output mode is append.
     policy
         What is decided and what leaves, as for ``zveil run``: a `Policy`, or the name of a policy
         file. Or instead:
@@ -56,10 +67,12 @@ def anonymize(
     ties
         Columns that tell the order of rows of one time, such as a sequence number.
     key, key_file
-        32 secret bytes, or the file that has them: what pseudonyms are made from. By default a new
-        key that nobody keeps.
+        32 secret bytes, or the file that has them: what pseudonyms are made from, and what the
+        state of a streaming frame is sealed under, which has to have one. By default a new key
+        that nobody keeps.
     shards
         How many tasks decide. By default ``spark.sql.shuffle.partitions``, and as Spark adapts it.
+        Of a streaming frame it is the number of states, and stays what it was.
     account
         Counts what becomes of the rows.
 
@@ -70,33 +83,75 @@ def anonymize(
     FieldError
         If a column is not there.
     ValueError
-        If the frame is streaming, or there is no such key.
+        If there is no such key, or none for a streaming frame.
     ImportError
         If PySpark is not installed.
     """
     check_frame(df)
     stated = _policy(policy, time, user, attribute, z, window, options)
     check(stated)
+    if df.isStreaming and key is None and key_file is None:
+        raise ValueError(NO_KEY)
     secret = Secret(_key(key, key_file))
-    schema = _arrow_schema(df.schema)
     try:
-        layout = laid_out(stated, schema, ties)
+        layout = laid_out(stated, _arrow_schema(df.schema), ties)
     except LookupError as error:
         raise FieldError(f"df: {wrong_columns(error, is_text=False)}") from None
+    count = _shards(df, shards)
     if account is not None:
         account.of(stated)
-    tally = None if account is None else account.counts
     # By place: a name may hold anything, and two may differ by their case alone.
     numbered = df.toDF(*(f"c{number}" for number in range(len(df.columns))))
     frame = numbered.select(
         *(numbered[f"c{number}"].alias(name) for name, number in layout.read.items())
     )
-    frame = _keyed(frame, layout)
-    count = len(stated.attributes)
-    for place in range(count):
-        stage = Stage(layout, place, secret, tally)
-        frame = _decided(frame, layout, stage, shards, is_last=place == count - 1)
-    return frame.toDF(*layout.leaving)
+    kinds = frame.schema
+    frame = frame.select("*", *_hashes(frame, layout))
+    keying = Keying(layout, _arrow_schema(frame.schema), count)
+    parcels = frame.mapInArrow(keying.pack, _spark_schema(PARCELS))
+    schema = content(keying.keyed, 0)
+    for place in range(len(stated.attributes)):
+        stage = Stage(
+            layout,
+            place,
+            secret,
+            schema,
+            keying.named,
+            Merge(layout.ties, limit=None if _is_encrypted(df) else HELD_BYTES),
+            is_sorted=not df.isStreaming,
+            tally=None if account is None else account.counts,
+        )
+        if not stage.is_last:
+            parcels = _decided(parcels, stage, shards, _spark_schema(PARCELS))
+            schema = stage.parcels
+    leaving = _spark_schema(stage.leaves, keying.schema, kinds)
+    return _decided(parcels, stage, shards, leaving).toDF(*layout.leaving)
+
+
+def _decided(parcels: DataFrame, stage: Stage, shards: int | None, leaving: Any) -> DataFrame:
+    """Bring all parcels of a shard to one task, in their order, and decide them."""
+    if parcels.isStreaming:
+        keeping = Keeping(stage)
+        decided = parcels.groupBy("shard").applyInPandasWithState(
+            keeping.decide, _spark_schema(PARCELS), STATE, "append", "NoTimeout"
+        )
+        return decided.mapInArrow(keeping.unpack, leaving) if stage.is_last else decided
+    # Without a number Spark puts small ones together.
+    spread = parcels.repartition(*([] if shards is None else [shards]), "shard")
+    return spread.sortWithinPartitions("first").mapInArrow(stage.decide, leaving)
+
+
+def _shards(df: DataFrame, stated: int | None) -> int:
+    if stated is None:
+        return int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    if isinstance(stated, bool) or not isinstance(stated, int) or not 1 <= stated <= MOST_SHARDS:
+        raise ValueError(f"shards: expected from 1 to {MOST_SHARDS}, got {stated!r}")
+    return stated
+
+
+def _is_encrypted(df: DataFrame) -> bool:
+    """Tell whether Spark encrypts what it puts on disks, which files of ours are not."""
+    return df.sparkSession.conf.get("spark.io.encryption.enabled", "false") == "true"
 
 
 def _policy(
@@ -130,66 +185,20 @@ def _key(key: bytes | None, file: str | os.PathLike[str] | None) -> bytes:
     return key
 
 
-def _keyed(frame: DataFrame, layout: Layout) -> DataFrame:
-    """Add what rows are sorted and sharded by, where Spark cannot tell it by itself."""
-    from pyspark.sql import functions as F  # noqa: N812  # what everyone calls it
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-    kinds = _arrow_schema(frame.schema)
-    attributes = enumerate(layout.policy.attributes)
-    labelled = tuple(place for place, each in attributes if each.hierarchy is not None)
-    keying = Keying(layout, is_text(kinds.field("t").type), labelled)
-    if not keying.is_needed:
-        return frame
-    added = [
-        StructField(name, LongType() if name == SORTED else StringType()) for name, _ in keying.made
-    ]
-    keyed = frame.mapInArrow(keying.key, StructType([*frame.schema.fields, *added]))
-    # A hash takes less room on the way than the label.
-    hashes = {f"h{place}" for place in labelled}
-    return keyed.select(
-        *(
-            F.when(F.col(name).isNotNull(), F.xxhash64(name)).alias(name)
-            if name in hashes
-            else F.col(name)
-            for name in keyed.columns
-        )
-    )
-
-
-def _decided(
-    frame: DataFrame, layout: Layout, stage: Stage, shards: int | None, *, is_last: bool
-) -> DataFrame:
-    """Bring all rows of a value to one task, sort them there, and decide them."""
-    home = _home(frame, stage.place)
-    spread = frame.repartition(home) if shards is None else frame.repartition(shards, home)
-    time = SORTED if SORTED in frame.columns else "t"
-    ordered = spread.sortWithinPartitions(time, *layout.ties)
-    done = {f"h{stage.place}"}
-    if is_last:
-        done |= {name for name in frame.columns if name[0] in "hos"}
-    ordered = ordered.select(*(name for name in ordered.columns if name not in done))
-    came = _arrow_schema(ordered.schema)
-    leaves = stage.schema(came)
-    return ordered.mapInArrow(stage.decide, _spark_schema(leaves, came, ordered.schema))
-
-
-def _home(frame: DataFrame, place: int) -> Column:
-    """Give what rows are sharded by: a hash of the value, or of its coarsest label.
-
-    A row without a value is decided by itself: it goes anywhere, and not all of them to one place.
-    """
+def _hashes(frame: DataFrame, layout: Layout) -> Iterator[Column]:
+    """Give hashes of the attributes that are sharded by their values; null where there is none."""
     from pyspark.sql import functions as F  # noqa: N812  # what everyone calls it
     from pyspark.sql.types import DoubleType, FloatType
 
-    anywhere = F.xxhash64("u", "t")
-    if f"h{place}" in frame.columns:
-        return F.coalesce(F.col(f"h{place}"), anywhere)
-    name = f"a{place}"
-    value = F.col(name)
-    if isinstance(frame.schema[name].dataType, FloatType | DoubleType):
-        value = value + F.lit(0.0)  # there are two zeros
-    return F.when(F.col(name).isNull(), anywhere).otherwise(F.xxhash64(value))
+    for place, each in enumerate(layout.policy.attributes):
+        if each.hierarchy is not None:
+            continue
+        name = f"a{place}"
+        value = F.col(name)
+        if isinstance(frame.schema[name].dataType, FloatType | DoubleType):
+            value = value + F.lit(0.0)  # there are two zeros
+        hashed = F.when(F.col(name).isNotNull(), F.xxhash64(value))
+        yield hashed.alias(f"h{place}")
 
 
 def _arrow_schema(schema: Any) -> pa.Schema:
@@ -200,8 +209,8 @@ def _arrow_schema(schema: Any) -> pa.Schema:
     return to_arrow_schema(schema, **({"timezone": "UTC"} if asks else {}))
 
 
-def _spark_schema(leaves: pa.Schema, came: pa.Schema, schema: Any) -> Any:
-    """Give the columns that leave as Spark has them: those that stay what they were, as they were.
+def _spark_schema(leaves: pa.Schema, came: pa.Schema | None = None, kinds: Any = None) -> Any:
+    """Give columns as Spark has them: those that stay what they were, as they were.
 
     All may be null: a veiled value is.
     """
@@ -210,7 +219,11 @@ def _spark_schema(leaves: pa.Schema, came: pa.Schema, schema: Any) -> Any:
 
     fields = []
     for field in leaves:
-        is_same = field.name in came.names and came.field(field.name).type == field.type
-        kind = schema[field.name].dataType if is_same else from_arrow_type(field.type, True)
+        is_same = (
+            came is not None
+            and field.name in came.names
+            and came.field(field.name).type == field.type
+        )
+        kind = kinds[field.name].dataType if is_same else from_arrow_type(field.type, True)
         fields.append(StructField(field.name, kind, True))
     return StructType(fields)

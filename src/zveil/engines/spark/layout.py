@@ -3,8 +3,8 @@
 Names of a data frame may hold dots, differ by case alone, or be anything else that a policy or
 Spark reads meaning into. Between the stages columns are called by what they are: ``t`` the time,
 ``u`` the user, ``a0`` the first attribute (``a0x`` and ``a0y`` where it is a position), ``k0`` what
-is kept, ``o0`` what ties are broken by. Made on the way: ``s`` a time to sort by, and ``h0`` a hash
-of the coarsest label.
+is kept, ``o0`` what ties are broken by. Made on the way: ``h0`` a hash of the first attribute by
+Spark, ``p0`` the number of the shard that it belongs to, and ``s`` a time to sort by.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from zveil.act.columns import ColumnsAct
-from zveil.engines.spark.fitness import check_times
+from zveil.engines.spark.fitness import check_ties, check_times
 from zveil.policy import Attribute, Policy, PolicyError, Record
 from zveil.policy.parts import Input, Limits, User
-
-SORTED = "s"
 
 
 @dataclass(frozen=True)
@@ -86,14 +84,15 @@ class Layout:
         )
         return self._policy(attributes, self.kept)
 
-    def gates(self) -> Policy:
+    def gates(self, *, is_sorted: bool) -> Policy:
         """Give the policy that gates are made from: under the names that their keys go by.
 
-        Rows come in the order of their times, so none is late, and what is older than the window
-        can be forgotten at once.
+        Where all rows come in the order of their times none is late, and what is older than the
+        window can be forgotten at once.
         """
-        limits = replace(self.policy.limits, lateness=0)
-        return replace(self.policy, limits=limits)
+        if not is_sorted:
+            return self.policy
+        return replace(self.policy, limits=replace(self.policy.limits, lateness=0))
 
     def _policy(self, attributes: tuple[Attribute, ...], keep: tuple[str, ...]) -> Policy:
         policy = self.policy
@@ -125,6 +124,7 @@ def laid_out(policy: Policy, schema: pa.Schema, ties: Sequence[str]) -> Layout:
     for name in ties:
         if schema.names.count(name) != 1:
             raise LookupError(name, schema.names)
+    check_ties(schema, ties)
     try:
         act.act(pa.RecordBatch.from_pylist([], schema=schema))
     except (TypeError, pa.ArrowNotImplementedError):

@@ -1,4 +1,4 @@
-"""What tasks run: the native gate over the batches of one shard, one behind the other."""
+"""What tasks run: the native gate over the rows of one shard, in their order."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zveil._native import Keyring, spell
+from zveil._native import Keyring
 from zveil.act.columns import ColumnsAct
-from zveil.act.levels import Levels, text_array
-from zveil.act.moments import Moments
 from zveil.engines.spark.account import Counts, decided
-from zveil.engines.spark.layout import SORTED, Layout
+from zveil.engines.spark.layout import Layout
+from zveil.engines.spark.merge import Merge
+from zveil.engines.spark.parcels import content, packed, unpacked
 from zveil.gate import Gate
 from zveil.keys import open_keyring
-from zveil.policy import Policy
 
 
 class Secret:
@@ -51,7 +50,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Stage:
-    """One pass over sorted shards: it decides one attribute; the last one lets rows out, too.
+    """One pass over shards: it decides one attribute; the last one lets rows out, too.
 
     Parameters
     ----------
@@ -61,6 +60,14 @@ class Stage:
         Which attribute.
     secret
         What pseudonyms and the keys of the gates are made from.
+    schema
+        What is in the parcels that come.
+    named
+        The labels of the shards.
+    merge
+        How parcels are put in order.
+    is_sorted
+        Whether all rows of a shard come in the order of their times; if not, they may be late.
     tally
         The accumulator that counts are added to.
     """
@@ -68,49 +75,89 @@ class Stage:
     layout: Layout
     place: int
     secret: Secret
+    schema: pa.Schema
+    named: NDArray[np.int32]
+    merge: Merge
+    is_sorted: bool = True
     tally: Any = None
 
-    def acts(self, schema: pa.Schema) -> tuple[list[Gate], list[ColumnsAct]]:
-        """Make what batches go through, and the gate in it."""
-        layout, policy = self.layout, self.layout.policy
-        gates = [layout.gates().gates(key=self.secret.open())[self.place]]
-        if len(policy.attributes) == 1:
-            return gates, [ColumnsAct(layout.whole(), gates, schema, keyring=self._keyring())]
-        deciding = layout.deciding(self.place, schema.names)
-        acts = [ColumnsAct(deciding, gates, schema, keyring=None)]
-        if self.place == len(policy.attributes) - 1:
-            told = cast(list[Gate], [Told() for _ in policy.attributes])
-            leave = ColumnsAct(layout.leave(), told, acts[0].schema, keyring=self._keyring())
-            acts.append(leave)
-        return gates, acts
+    @property
+    def is_last(self) -> bool:
+        """Whether rows leave behind it."""
+        return self.place == len(self.layout.policy.attributes) - 1
 
-    def schema(self, schema: pa.Schema) -> pa.Schema:
-        """Tell the columns that come out, where these go in."""
-        return self.acts(schema)[1][-1].schema
+    @property
+    def leaves(self) -> pa.Schema:
+        """What is in the rows that come out."""
+        return self._acts([self.gate()])[-1].schema
+
+    @property
+    def parcels(self) -> pa.Schema:
+        """What is in the parcels that come out, where it is not the last."""
+        return content(self.leaves, self.place + 1)
+
+    def gate(self) -> Gate:
+        """Make the gate of a shard."""
+        stated = self.layout.gates(is_sorted=self.is_sorted)
+        return stated.gates(key=self.secret.open())[self.place]
 
     def decide(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Decide the rows of one shard, which come sorted and in batches."""
-        gates: list[Gate] = []
-        acts: list[ColumnsAct] = []
-        for batch in batches:
-            if not acts:
-                gates, acts = self.acts(batch.schema)
+        """Decide the rows of a task, which come as parcels by their first times."""
+        parcels = (each for batch in batches for each in unpacked(batch, self.schema))
+        rows = self.decided(parcels, self.gate())
+        return rows if self.is_last else self.pack(rows)
+
+    def pack(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pack what comes out for the shards of the next attribute."""
+        return packed(rows, self.place + 1, self.named)
+
+    def decided(
+        self, parcels: Iterable[tuple[int, pa.RecordBatch]], gate: Gate
+    ) -> Iterator[pa.RecordBatch]:
+        """Decide the rows of parcels, which come by their first times."""
+        acts = self._acts([gate])
+        before = decided(self.place, self.layout.policy, acts[0], [gate])
+        names = self._taken().names
+        for rows in self.merge.rows(parcels):
+            batch = rows.select(names)
             try:
                 for act in acts:
                     batch = act.act(batch)
             except pa.ArrowException as error:
                 # The words of the library quote the data, and Spark writes them to its logs.
                 raise RuntimeError(f"zveil: {type(error).__name__} in a stage") from None
-            yield batch
-        if acts and self.tally is not None:
-            self.tally.add(self._counts(gates, acts))
+            if batch.num_rows:
+                yield batch
+        if self.tally is not None:
+            counts = self._counts(gate, acts)
+            counts.subtract(before)
+            self.tally.add(counts)
 
-    def _counts(self, gates: list[Gate], acts: list[ColumnsAct]) -> Counts:
-        counts = decided(self.place, self.layout.policy, acts[0], gates)
+    def _taken(self) -> pa.Schema:
+        """What of the parcels is decided about, or goes on."""
+        done = "ops" if self.is_last else ""
+        return pa.schema([each for each in self.schema if each.name[0] not in done])
+
+    def _acts(self, gates: list[Gate]) -> list[ColumnsAct]:
+        """Make what rows go through."""
+        layout, schema = self.layout, self._taken()
+        count = len(layout.policy.attributes)
+        if count == 1:
+            return [ColumnsAct(layout.whole(), gates, schema, keyring=self._keyring())]
+        deciding = layout.deciding(self.place, schema.names)
+        acts = [ColumnsAct(deciding, gates, schema, keyring=None)]
+        if self.is_last:
+            told = cast(list[Gate], [Told() for _ in range(count)])
+            leave = ColumnsAct(layout.leave(), told, acts[0].schema, keyring=self._keyring())
+            acts.append(leave)
+        return acts
+
+    def _counts(self, gate: Gate, acts: list[ColumnsAct]) -> Counts:
+        counts = decided(self.place, self.layout.policy, acts[0], [gate])
         if self.place == 0:
             counts["records"] = acts[0].records
             counts["bad"] = acts[0].moments.bad
-        if self.place == len(self.layout.policy.attributes) - 1:
+        if self.is_last:
             is_all = self.layout.policy.record.empty == "blank"
             counts["left"] = acts[-1].records if is_all else acts[-1].leaving[0]
         return counts
@@ -125,71 +172,3 @@ class Stage:
             rotate_ns=policy.rotate_ns,
             keep_keys=policy.user.keep_keys,
         )
-
-
-@dataclass(frozen=True)
-class Keying:
-    """Makes the columns that only zveil can make: what rows are sorted and sharded by.
-
-    Parameters
-    ----------
-    layout
-        The columns.
-    reads_times
-        Whether times are text, which does not sort as it is written.
-    labelled
-        The attributes with a hierarchy: all levels of a value have to be in one shard.
-    """
-
-    layout: Layout
-    reads_times: bool
-    labelled: tuple[int, ...]
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there is anything to make."""
-        return self.reads_times or bool(self.labelled)
-
-    @property
-    def made(self) -> list[tuple[str, pa.DataType]]:
-        """The columns that it adds."""
-        times = [(SORTED, pa.int64())] if self.reads_times else []
-        return times + [(f"h{place}", pa.string()) for place in self.labelled]
-
-    def key(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Add the columns to batches in any order."""
-        policy: Policy = self.layout.policy
-        hierarchies = [policy.attributes[place].hierarchy for place in self.labelled]
-        found = [Levels(each) for each in hierarchies if each is not None]
-        for batch in batches:
-            columns, names = list(batch.columns), list(batch.schema.names)
-            if self.reads_times:
-                columns.append(_sortable(policy, batch))
-            for place, levels in zip(self.labelled, found, strict=True):
-                values = [batch.column(name) for name in self.layout.reads(place)]
-                columns.append(_coarsest(levels.of(values)))
-            names += [name for name, _ in self.made]
-            yield pa.record_batch(columns, names)
-
-
-def _sortable(policy: Policy, batch: pa.RecordBatch) -> pa.Array:
-    """Give times as nanoseconds; null where a text is no time."""
-    moments = Moments(policy.time.format)
-    numbered = pa.record_batch([batch.column("t"), pa.array(range(batch.num_rows), pa.int64())],
-                               ["t", "n"])  # fmt: skip
-    good, times = moments.read(numbered, "t")
-    if good.num_rows == batch.num_rows:
-        return times
-    found = np.full(batch.num_rows, -(2**63), np.int64)
-    found[good.column("n").to_numpy()] = times.to_numpy()
-    return pa.array(found)
-
-
-def _coarsest(levels: list[pa.Array]) -> pa.Array:
-    """Give the coarsest label that each value has, the value itself where it has none."""
-    texts = []
-    for column in levels:
-        if pa.types.is_dictionary(column.type):
-            column = text_array(spell(column.dictionary)).take(column.indices)
-        texts.append(column.cast(pa.large_string()))
-    return pc.coalesce(*texts).cast(pa.string())
