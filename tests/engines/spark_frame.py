@@ -44,22 +44,25 @@ def in_order(case: Case, ties: Order) -> Told:
     return {order[at]: fields for at, fields in told.items()}
 
 
+def table(case: Case) -> pa.Table:
+    """Make the rows, in the order of the records."""
+    times = [json.loads(case.line(number))["ts"] for number in range(len(case.records))]
+    columns = {
+        "n": pa.array(range(len(times)), pa.int64()),
+        "ts": pa.array(times, pa.string() if case.time_format == "iso" else pa.int64()),
+        "uid": pa.array([record.user for record in case.records], pa.string()),
+    }
+    for one in case.attributes:
+        values = [record.values[one.field] for record in case.records]
+        columns[one.field] = pa.array(values, pa.string())
+    return pa.table(columns)
+
+
 def frame(case: Case, spark: Any, partitions: int = 3) -> Any:
     """Make the rows, in no order that would help."""
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-    is_text = case.time_format == "iso"
-    kinds = {"n": LongType(), "ts": StringType() if is_text else LongType(), "uid": StringType()}
-    kinds |= {one.field: StringType() for one in case.attributes}
-    schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
-    rows = []
-    for number, record in enumerate(case.records):
-        time = json.loads(case.line(number))["ts"]
-        rows.append((number, time, record.user, *record.values.values()))
-    fields = ["n", "ts", "uid", *case.records[0].values]
-    rows = [tuple(dict(zip(fields, row, strict=True))[name] for name in kinds) for row in rows]
-    rows.sort(key=lambda row: hash((row[0] * 7919) % 1009))
-    return spark.createDataFrame(rows, schema).repartition(partitions)
+    rows = table(case)
+    mixed = sorted(range(rows.num_rows), key=lambda number: number * 7919 % 1009)
+    return spark.createDataFrame(rows.take(pa.array(mixed))).repartition(partitions)
 
 
 def stamped(case: Case, spark: Any) -> Any:

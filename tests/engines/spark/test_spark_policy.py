@@ -150,7 +150,7 @@ def test_half_of_the_rows_with_one_value_and_many_without_any(spark: Any) -> Non
     [
         ('[[attribute]]\nfield = "b"\nz = 2\nwindow = "1h"\nswap = 0.1', "attribute.swap"),
         ('[input]\nid = "n"', "dropDuplicates"),
-        ("[hold]\nk = 2\nprobability = 0.9", "hold"),
+        ("[hold]\nk = 2\np = 0.9", "hold: who looks like whom"),
     ],
 )
 def test_what_does_not_partition_is_refused(
@@ -167,9 +167,9 @@ def test_a_chain_of_keys_is_refused(frame: Any, tmp_path: Path) -> None:
         anonymize(frame, policy)
 
 
-def test_a_streaming_frame_is_refused(spark: Any) -> None:
+def test_a_streaming_frame_needs_a_key_that_is_kept(spark: Any) -> None:
     streaming = spark.readStream.format("rate").load()
-    with pytest.raises(ValueError, match="zveil kafka"):
+    with pytest.raises(ValueError, match="zveil key FILE"):
         anonymize(streaming, time="timestamp", user="value", attribute="value", z=2, window="1h")
 
 
