@@ -101,8 +101,14 @@ class Merge:
     def _settled(self, whole: pa.RecordBatch, rows: np.ndarray) -> np.ndarray:
         """Sort some rows by times and ties; gives their places."""
         part = whole.select([SORTED, *self.ties]).take(pa.array(rows))
-        keys = [(name, "ascending") for name in part.schema.names]
-        found = pc.sort_indices(part, sort_keys=keys, null_placement="at_start")
+        columns: list[pa.Array] = []
+        for column in part.columns:
+            # What is no value comes first, in every version of the library.
+            columns += [column.is_valid().cast(pa.uint8()), column] if column.null_count else [column]
+        keys = [str(place) for place in range(len(columns))]
+        found = pc.sort_indices(
+            pa.record_batch(columns, keys), sort_keys=[(key, "ascending") for key in keys]
+        )
         return np.asarray(found.to_numpy())
 
 
