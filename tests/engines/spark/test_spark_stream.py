@@ -15,12 +15,16 @@ from cases import exact
 from suite import CASES, LATE
 
 from zveil.engines.spark import Account
+from zveil.policy import PolicyError
 
 DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE_S = 120
 
 
-@pytest.mark.parametrize("name", CASES)
+SINGLE = [name for name, case in CASES.items() if len(case.attributes) == 1]
+
+
+@pytest.mark.parametrize("name", SINGLE)
 def test_it_tells_what_one_gate_tells_of_the_micro_batches(
     name: str, spark: Any, tmp_path: Path
 ) -> None:
@@ -34,7 +38,7 @@ def test_it_tells_what_one_gate_tells_of_the_micro_batches(
 
 
 def test_a_query_goes_on_where_it_was_stopped(spark: Any, tmp_path: Path) -> None:
-    case = spark_frame.columnar(CASES["several attributes"])
+    case = spark_frame.columnar(CASES["paths fall-through"])
     for part in (range(2), range(2, 5)):
         spark_stream.write(case, tmp_path, count=5, only=part)
         account = Account(spark)
@@ -73,6 +77,13 @@ def test_a_driver_that_is_killed_begins_again_and_tells_the_same(
     spark_stream.started(spark, tmp_path, ties=["n"]).awaitTermination()
     wanted = spark_stream.in_order(case, count)
     assert exact(spark_stream.left(case, spark, tmp_path)) == exact(wanted)
+
+
+def test_several_attributes_are_refused(spark: Any, tmp_path: Path) -> None:
+    case = spark_frame.columnar(CASES["several attributes"])
+    spark_stream.write(case, tmp_path, count=1)
+    with pytest.raises(PolicyError, match="start a query for each attribute"):
+        spark_stream.started(spark, tmp_path)
 
 
 def test_another_number_of_shards_is_refused(spark: Any, tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from zveil.durations import Duration
 from zveil.engines.spark.account import Account
-from zveil.engines.spark.fitness import check, check_frame
+from zveil.engines.spark.fitness import check, check_frame, check_stream
 from zveil.engines.spark.keying import Keying
 from zveil.engines.spark.layout import Layout, laid_out
 from zveil.engines.spark.merge import Merge
 from zveil.engines.spark.parcels import PARCELS, content
 from zveil.engines.spark.stage import Secret, Stage
-from zveil.engines.spark.stream import NO_KEY, STATE, Keeping
+from zveil.engines.spark.stream import STATE, Keeping
 from zveil.fields import FieldError, wrong_columns
 from zveil.keys import LENGTH, key_of
 from zveil.policy import Policy, read_policy
@@ -79,7 +79,8 @@ def anonymize(
     Raises
     ------
     PolicyError
-        If the policy asks for what does not partition, or columns are not what it takes.
+        If the policy asks for what does not partition, or columns are not what it takes, or a
+        streaming frame has several attributes.
     FieldError
         If a column is not there.
     ValueError
@@ -90,8 +91,8 @@ def anonymize(
     check_frame(df)
     stated = _policy(policy, time, user, attribute, z, window, options)
     check(stated)
-    if df.isStreaming and key is None and key_file is None:
-        raise ValueError(NO_KEY)
+    if df.isStreaming:
+        check_stream(stated, has_key=key is not None or key_file is not None)
     secret = Secret(_key(key, key_file))
     try:
         layout = laid_out(stated, _arrow_schema(df.schema), ties)

@@ -21,12 +21,6 @@ from zveil.gate import Gate
 STATE = "policy string, shards int, gate binary"
 """What is kept of a shard, as Spark calls it."""
 
-NO_KEY = (
-    "key: a streaming frame needs one that is kept, since a query that begins again goes on under "
-    "the same; give key_file=, which `zveil key FILE` makes, or key="
-)
-
-
 @dataclass(frozen=True)
 class Keeping:
     """One pass over the shards of a micro-batch.
