@@ -288,8 +288,8 @@ def streamed(tables: list[pa.Table], stated: Policy, shards: int, states: Any) -
                 frames = [each.to_pandas() for each in part.to_batches(max_chunksize=2)]
                 group = states.setdefault((stage.place, shard), Group())
                 parts += keeping.decide((shard,), iter(frames[::-1]), group)
-            packed = pa.Table.from_pylist([row for part in parts for row in part.to_dict("records")],
-                                          PARCELS)  # fmt: skip
+            rows = [row for part in parts for row in part.to_dict("records")]
+            packed = pa.Table.from_pylist(rows, PARCELS)
         left += keeping.unpack(packed.to_batches())
     return pa.Table.from_batches(left).rename_columns(list(layout.leaving))
 
@@ -349,5 +349,5 @@ def test_another_number_of_shards_policy_or_key_is_refused(
     with pytest.raises(RuntimeError, match="policy: this checkpoint was begun under another"):
         streamed([second], policy(tmp_path, POLICY.replace("z = 3", "z = 4")), 1, states)
     monkeypatch.setitem(globals(), "KEY", bytes(32))
-    with pytest.raises(RuntimeError, match="the state in this checkpoint: .*key"):
+    with pytest.raises(RuntimeError, match=r"the state in this checkpoint: .*key"):
         streamed([second], stated, 1, states)

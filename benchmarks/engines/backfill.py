@@ -28,6 +28,8 @@ def main() -> None:
             .config("spark.driver.memory", "2g")
             .config("spark.sql.shuffle.partitions", "4")
             .config("spark.ui.enabled", "false")
+            # As docs/spark.md advises.
+            .config("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
             .config("spark.local.dir", folder)
             .getOrCreate()
         )

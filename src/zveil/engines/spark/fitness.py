@@ -13,6 +13,7 @@ from zveil.policy import Policy, PolicyError
 
 MISSING = "Spark needs packages that are not installed; add them with: pip install 'zveil[spark]'"
 
+
 def check(policy: Policy) -> None:
     """Refuse what needs all rows in one place, or what rows without an arrival do not have.
 

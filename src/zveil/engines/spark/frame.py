@@ -152,7 +152,7 @@ def _shards(df: DataFrame, stated: int | None) -> int:
 
 def _is_encrypted(df: DataFrame) -> bool:
     """Tell whether Spark encrypts what it puts on disks, which files of ours are not."""
-    return df.sparkSession.conf.get("spark.io.encryption.enabled", "false") == "true"
+    return bool(df.sparkSession.conf.get("spark.io.encryption.enabled", "false") == "true")
 
 
 def _policy(

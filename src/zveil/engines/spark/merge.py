@@ -104,7 +104,9 @@ class Merge:
         columns: list[pa.Array] = []
         for column in part.columns:
             # What is no value comes first, in every version of the library.
-            columns += [column.is_valid().cast(pa.uint8()), column] if column.null_count else [column]
+            columns += (
+                [column.is_valid().cast(pa.uint8()), column] if column.null_count else [column]
+            )
         keys = [str(place) for place in range(len(columns))]
         found = pc.sort_indices(
             pa.record_batch(columns, keys), sort_keys=[(key, "ascending") for key in keys]

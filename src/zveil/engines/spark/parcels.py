@@ -28,8 +28,9 @@ PARCELS = pa.schema([("shard", pa.int32()), ("first", pa.int64()), ("parcel", pa
 # What a task holds before it packs. The more there is, the longer the parcels of each shard.
 _HELD_ROWS = 1 << 18
 _HELD_BYTES = 32 << 20
-# What is sorted anew by the next task: no more of it has to be at hand than overlaps.
+# What one is at most. Spark may hand over ten thousand at once, where its limit of bytes is off.
 _PARCEL_ROWS = 1 << 12
+_PARCEL_BYTES = 32 << 10
 
 
 def home(place: int) -> str:
@@ -112,11 +113,12 @@ def _packed(batch: pa.RecordBatch, place: int, named: NDArray[np.int32]) -> pa.R
     rows = batch.select(left).take(pa.array(order))
     lengths = np.bincount(shards, minlength=len(named))
     ends = np.cumsum(lengths)
+    most = max(1, min(_PARCEL_ROWS, _PARCEL_BYTES * rows.num_rows // max(1, rows.nbytes)))
     sink = pa.BufferOutputStream()
     shown, firsts, offsets = [], [], [0]
     for shard in np.flatnonzero(lengths):
-        for start in range(ends[shard] - lengths[shard], ends[shard], _PARCEL_ROWS):
-            piece = rows.slice(start, min(_PARCEL_ROWS, ends[shard] - start))
+        for start in range(ends[shard] - lengths[shard], ends[shard], most):
+            piece = rows.slice(start, min(most, ends[shard] - start))
             sink.write(piece.serialize())
             offsets.append(sink.tell())
             shown.append(named[shard])

@@ -21,6 +21,7 @@ from zveil.gate import Gate
 STATE = "policy string, shards int, gate binary"
 """What is kept of a shard, as Spark calls it."""
 
+
 @dataclass(frozen=True)
 class Keeping:
     """One pass over the shards of a micro-batch.
@@ -71,8 +72,8 @@ class Keeping:
         policy, shards, held = state.get
         if shards != len(self.stage.named):
             raise RuntimeError(
-                f"zveil: shards: this checkpoint was begun with {shards}, and each has the state of "
-                f"its own values; say shards={shards}, or begin with a new checkpoint"
+                f"zveil: shards: this checkpoint was begun with {shards}, and each has the state "
+                f"of its own values; say shards={shards}, or begin with a new checkpoint"
             )
         if policy != self._policy:
             raise RuntimeError(
