@@ -219,7 +219,7 @@ class Saved:
 def open_snapshot(path: str | PathLike[str], key: bytes, threads: int) -> Saved:
     """Read a snapshot and check all of it."""
 
-def open_bytes(bytes: bytes, key: bytes, threads: int) -> Saved:
+def open_bytes(bytes: bytes, key: bytes, threads: int) -> Saved:  # noqa: A002  # as the module has it
     """Read what `Gate._to_bytes` gave, as `open_snapshot` does."""
 
 @final

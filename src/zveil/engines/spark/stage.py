@@ -134,7 +134,7 @@ class Stage:
             self.tally.add(counts)
 
     def _taken(self) -> pa.Schema:
-        """What of the parcels is decided about, or goes on."""
+        """Tell what of the parcels is decided about, or goes on."""
         done = "ops" if self.is_last else ""
         return pa.schema([each for each in self.schema if each.name[0] not in done])
 
