@@ -168,9 +168,9 @@ def test_a_chain_of_keys_is_refused(frame: Any, tmp_path: Path) -> None:
 
 
 def test_a_streaming_frame_needs_a_key_that_is_kept(spark: Any) -> None:
-    streaming = spark.readStream.format("rate").load()
+    streaming = spark.readStream.format("rate").load().selectExpr("*", "value % 7 AS item")
     with pytest.raises(ValueError, match="zveil key FILE"):
-        anonymize(streaming, time="timestamp", user="value", attribute="value", z=2, window="1h")
+        anonymize(streaming, time="timestamp", user="value", attribute="item", z=2, window="1h")
 
 
 def test_columns_are_checked_before_anything_runs(frame: Any, tmp_path: Path) -> None:
