@@ -152,7 +152,7 @@ def free_port() -> str:
         return str(opened.getsockname()[1])
 
 
-def run_shell(script: str, folder: Path) -> str:
+def run_shell(script: str, folder: Path, *, patience_s: float = 120) -> str:
     """Run commands as a person would type them; what they print."""
     programs = Path(sys.executable).parent
     port = free_port()
@@ -169,7 +169,7 @@ def run_shell(script: str, folder: Path) -> str:
         start_new_session=True,
     )
     try:
-        printed = started.communicate(timeout=120)[0].decode()
+        printed = started.communicate(timeout=patience_s)[0].decode()
     finally:
         # What it left running in the background, too.
         with suppress(ProcessLookupError):
