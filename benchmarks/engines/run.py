@@ -55,7 +55,7 @@ def main() -> int:
     print(report.summary(results, judged=scale.judged))
     if not options.quick or options.out:
         content = report.document(results, scale, seconds=seconds)
-        content["versions"]["kafka"] = broker_version()
+        content["versions"] |= {"kafka": broker_version(), "pyspark": spark.version()}
         path = report.keep(content, options.out, folder=HERE / "runs")
         print(f"Kept: {path.name}")
     return 0

@@ -63,6 +63,12 @@ def runs(scale: Scale) -> list[Result]:
     ]
 
 
+def version() -> str:
+    """Give the version of PySpark."""
+    asked = [SPARK, "-c", "import pyspark; print(pyspark.__version__)"]
+    return subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
 def table(scale: Scale) -> pa.Table:
     """Make the rows: the stream of the messages, so many times one behind the other."""
     stream = messages.stream(scale)

@@ -18,7 +18,7 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "not judged" in done.stdout
     kept = json.loads(out.read_text(encoding="utf-8"))
-    assert kept["versions"].keys() >= {"zveil", "confluent-kafka", "kafka"}
+    assert kept["versions"].keys() >= {"zveil", "confluent-kafka", "kafka", "pyspark"}
     shown = {(ratio["what"], ratio["case"].partition(",")[0], ratio["beside"], ratio["met"])
              for ratio in kept["ratios"]}  # fmt: skip
     peers = ("the same in Python", "the same in Python, one by one", "the loop without a gate")
