@@ -50,8 +50,9 @@ engine-jars:
 	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-engines $(BIN)/maturin develop --release --quiet
 	@touch $@
 
+# Most of it is waiting, for groups to form and brokers to start: so more at once than there are cores.
 test-engines: engine-jars .venv-engines/ready
-	$(ENGINES)/python -m pytest tests/engines
+	$(ENGINES)/python -m pytest --numprocesses 3 --dist worksteal tests/engines
 
 check: .venv/ready
 	$(BIN)/ruff check .
