@@ -30,6 +30,7 @@ class ExactlyOnce(Sending):
         self._caller = Caller()
         self._left: list[Any] = []
         self._is_open = False
+        self._offsets: list[Any] = []
         self._aborted = self._renewed = 0
         self._init()
 
@@ -47,7 +48,8 @@ class ExactlyOnce(Sending):
         producer = self._producer
         try:
             if offsets:
-                group, sent = self._consumer.consumer_group_metadata(), list(offsets)
+                group, self._offsets = self._consumer.consumer_group_metadata(), list(offsets)
+                sent = self._offsets
                 self._try(lambda: producer.send_offsets_to_transaction(sent, group, _TRY_S))
             self._try(lambda: producer.commit_transaction(_TRY_S))
         except AbortedError:
@@ -63,14 +65,15 @@ class ExactlyOnce(Sending):
         self._since = None
         if not self._is_open:
             return
-        self._is_open = False
-        self.aborts += 1
         producer = self._producer
         try:
             self._try(lambda: producer.abort_transaction(_TRY_S))
         except AbortedError:
             if self._producer is producer:
                 self._renew("a transaction could not be aborted")
+        else:
+            self._is_open = False
+            self.aborts += 1
         self._aborted += 1
         if self._aborted >= _MOST_FAILURES:
             raise KafkaFailure(
@@ -128,14 +131,45 @@ class ExactlyOnce(Sending):
         self._report(f"{why}: its transaction is closed, and another producer takes its place")
         # It may still be in a call: it goes when the program does.
         self._left.append(self._producer)
-        if self._is_open:
-            self._is_open = False
-            self.aborts += 1
+        was_open, self._is_open = self._is_open, False
+        self.aborts += was_open
         self._caller = Caller()
         self._producer = self._made()
         self._init()
+        if was_open:
+            self._sweep()
 
     def _init(self) -> None:
         # If that fails in a way that helps, yet another producer has done it.
         with suppress(AbortedError):
             self._try(lambda: self._producer.init_transactions(_TRY_S))
+
+    def _sweep(self) -> None:
+        """Have all marked as aborted that this one's transactions have left open.
+
+        A broker that was killed ends transactions before it knows again where partitions are. It
+        takes them for deleted then, and leaves their marks out, though it tells that all is closed:
+        what lies there would be seen with the next transaction that is committed, records and
+        offsets each with one that happens to go to the same partition. So one is aborted first that
+        goes to all of them. What has its mark already is not touched by that.
+        """
+        from confluent_kafka import KafkaException
+
+        producer, topic, offsets = self._producer, self._topic, self._offsets
+        self._try(producer.begin_transaction)
+        try:
+            if topic is not None:
+                known = producer.list_topics(topic, timeout=PATIENCE_S).topics[topic]
+                for number in known.partitions:
+                    producer.produce(topic, b"", b"", number)
+            # What is still on its way would not be sent any more.
+            producer.flush(PATIENCE_S)
+        except KafkaException as found:
+            raise KafkaFailure(f"transaction: {found.args[0].str()}") from None
+        if offsets:
+            group = self._consumer.consumer_group_metadata()
+            # If the group does not take them, the transaction has gone to its partition all the same.
+            with suppress(AbortedError):
+                self._try(lambda: producer.send_offsets_to_transaction(offsets, group, _TRY_S))
+        if producer is self._producer:
+            self._try(lambda: producer.abort_transaction(_TRY_S))

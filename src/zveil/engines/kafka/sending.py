@@ -50,6 +50,7 @@ class Sending(ABC):
         self._consumer = consumer
         self._every_s = every_s
         self._is_stopped = is_stopped
+        self._topic: str | None = None
         self._since: float | None = None
         self._last = 0.0
 
@@ -75,6 +76,7 @@ class Sending(ABC):
         """Send a record; waits where too many are under way."""
         from confluent_kafka import KafkaException
 
+        self._topic = topic
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -95,6 +97,7 @@ class Sending(ABC):
         """Send records with their keys: nothing is done for each but what the client needs."""
         from confluent_kafka import KafkaException
 
+        self._topic = topic
         produce = self._producer.produce
         for value, key in zip(values, keys, strict=True):
             try:
