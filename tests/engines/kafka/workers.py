@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, 
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from topics import read, values
 
-from zveil.engines.kafka.keying import murmur2
+from zveil.engines.kafka.hashes import murmur2
 from zveil.reference import Reference
 
 # On a busy machine everything takes long; nothing is waited for that does not come.
@@ -161,8 +161,18 @@ class Group:
 
     def output(self) -> list[bytes]:
         """Read what is committed; nothing may be open any more, which would hold readers back."""
-        self.until(lambda: self._ends(IsolationLevel.READ_COMMITTED) == self._ends())
+        self.until(lambda: not self.is_open())
         return values(read(self.bootstrap, self.to))
+
+    def is_open(self) -> bool:
+        """Whether a transaction is, that has something in the output."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._ends(IsolationLevel.READ_COMMITTED) != self._ends()
+            except KafkaException:  # a broker that has just come back does not know it yet
+                assert time.monotonic() < until
+                time.sleep(0.05)
 
     def _ends(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> dict[int, int]:
         known = self._asking.list_topics(self.to, timeout=10).topics[self.to]

@@ -15,6 +15,8 @@ MISSING = "Kafka needs a package that is not installed; add it with: pip install
 
 SESSION_S = 10.0
 """How long a worker may be silent before its partitions go to others."""
+PARTITIONER = "murmur2_random"
+"""How the partition of a record is chosen, unless someone says otherwise."""
 TRANSACTION_S = 10.0
 """How long a transaction may stay open once its worker is gone."""
 
@@ -129,7 +131,7 @@ class Clients:
             "linger.ms": 1 if self.at_once else 20,
             "queue.buffering.max.messages": 200_000,
             # As Java's clients do it: a value is on the same partition, whoever writes it.
-            "partitioner": "murmur2_random",
+            "partitioner": PARTITIONER,
         }
         if self.delivery == "exactly-once":
             found["transaction.timeout.ms"] = int(1000 * TRANSACTION_S)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from zveil.engines.kafka.caller import Caller, StuckError
-from zveil.engines.kafka.client import KafkaFailure
+from zveil.engines.kafka.client import PARTITIONER, KafkaFailure
+from zveil.engines.kafka.hashes import murmur2
 from zveil.engines.kafka.sending import PATIENCE_S, AbortedError, Sending
 
 _TRY_S = 5.0
@@ -30,6 +32,8 @@ class ExactlyOnce(Sending):
         self._caller = Caller()
         self._left: list[Any] = []
         self._is_open = False
+        # Of the transaction that is open, or was last.
+        self._keys: list[Sequence[bytes | None]] = []
         self._offsets: list[Any] = []
         self._aborted = self._renewed = 0
         self._init()
@@ -40,6 +44,17 @@ class ExactlyOnce(Sending):
         if not self._is_open:
             self._try(self._producer.begin_transaction)
             self._is_open = True
+            self._keys, self._offsets = [], []
+
+    def send(self, topic: str, value: bytes, key: bytes | None = None, **more: Any) -> None:
+        """Send a record; waits where too many are under way."""
+        self._keys.append((key,))
+        super().send(topic, value, key, **more)
+
+    def send_all(self, topic: str, values: Sequence[bytes], keys: Sequence[bytes | None]) -> None:
+        """Send records with their keys: nothing is done for each but what the client needs."""
+        self._keys.append(keys)
+        super().send_all(topic, values, keys)
 
     def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:  # noqa: ARG002
         """Commit the transaction, with offsets in it: all at once, or nothing of it."""
@@ -137,7 +152,9 @@ class ExactlyOnce(Sending):
         self._producer = self._made()
         self._init()
         if was_open:
-            self._sweep()
+            # If that fails in a way that helps, a later producer has aborted all of it.
+            with suppress(AbortedError):
+                self._sweep()
 
     def _init(self) -> None:
         # If that fails in a way that helps, yet another producer has done it.
@@ -151,7 +168,7 @@ class ExactlyOnce(Sending):
         takes them for deleted then, and leaves their marks out, though it tells that all is closed:
         what lies there would be seen with the next transaction that is committed, records and
         offsets each with one that happens to go to the same partition. So one is aborted first that
-        goes to all of them. What has its mark already is not touched by that.
+        goes where the last one went. What has its mark already is not touched by that.
         """
         from confluent_kafka import KafkaException
 
@@ -160,7 +177,7 @@ class ExactlyOnce(Sending):
         try:
             if topic is not None:
                 known = producer.list_topics(topic, timeout=PATIENCE_S).topics[topic]
-                for number in known.partitions:
+                for number in self._reached(len(known.partitions)):
                     producer.produce(topic, b"", b"", number)
             # What is still on its way would not be sent any more.
             producer.flush(PATIENCE_S)
@@ -168,8 +185,15 @@ class ExactlyOnce(Sending):
             raise KafkaFailure(f"transaction: {found.args[0].str()}") from None
         if offsets:
             group = self._consumer.consumer_group_metadata()
-            # If the group does not take them, the transaction has gone to its partition all the same.
+            # If the group does not take them, the transaction goes to its partition all the same.
             with suppress(AbortedError):
                 self._try(lambda: producer.send_offsets_to_transaction(offsets, group, _TRY_S))
         if producer is self._producer:
             self._try(lambda: producer.abort_transaction(_TRY_S))
+
+    def _reached(self, partitions: int) -> Iterable[int]:
+        """Give the partitions that records of the last transaction may be on."""
+        keys = set(chain.from_iterable(self._keys))
+        if None in keys or self._clients.producer_settings()["partitioner"] != PARTITIONER:
+            return range(partitions)
+        return {(murmur2(key) & 0x7FFFFFFF) % partitions for key in keys if key is not None}
