@@ -98,6 +98,7 @@ class Group:
     options: Sequence[str] = RULE
     command: Sequence[str] = ("kafka",)
     running: list["Worker"] = field(default_factory=list)
+    _left: list[AdminClient] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -170,9 +171,12 @@ class Group:
         while True:
             try:
                 return self._ends(IsolationLevel.READ_COMMITTED) != self._ends()
-            except KafkaException:  # a broker that has just come back does not know it yet
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            except KafkaException:
+                # A broker that came back has other epochs than this client knows.
+                if time.monotonic() > until:
+                    raise
+                self._left.append(self.__dict__.pop("_admin"))
+                time.sleep(0.5)
 
     def _ends(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> dict[int, int]:
         known = self._asking.list_topics(self.to, timeout=10).topics[self.to]
