@@ -176,9 +176,6 @@ class Gate:
     def _counts(self, entries: bool) -> dict[str, Any]:
         """Count what `zveil.Gate.stats` shows."""
 
-    def _brief(self) -> dict[str, Any]:
-        """Tell what it has done and holds, as far as that is known without a pass over it."""
-
     def _resettle(
         self,
         *,

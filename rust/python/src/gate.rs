@@ -446,18 +446,6 @@ impl Gate {
         Ok(())
     }
 
-    #[pyo3(name = "_brief")]
-    fn brief<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let brief = self.lock(py)?.brief();
-        let found = PyDict::new(py);
-        found.set_item("observed", brief.observed)?;
-        found.set_item("released", brief.released)?;
-        found.set_item("attributes", brief.attributes)?;
-        found.set_item("bytes", brief.bytes)?;
-        found.set_item("clock_ns", brief.clock)?;
-        Ok(found)
-    }
-
     #[pyo3(name = "_save")]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &[u8]) -> PyResult<()> {
         py.detach(|| {
