@@ -64,8 +64,9 @@ engine-jars:
 # One engine behind the other: each wants the machine for itself.
 test-engines: test-kafka test-spark
 
+# Most of it is waiting, for groups to form and brokers to start: so more at once than there are cores.
 test-kafka: engine-jars .venv-engines/ready .venv-spark/ready
-	$(ENGINES)/python -m pytest tests/engines --ignore tests/engines/spark
+	$(ENGINES)/python -m pytest --numprocesses 3 --dist worksteal tests/engines --ignore tests/engines/spark
 
 test-spark: .venv-spark/ready
 	$(SPARK)/python -m pytest tests/engines/spark
