@@ -29,6 +29,8 @@ class Scale:
     rounds: int = 3
     paces: tuple[str, ...] = (THROUGHPUT, AT_ONCE)
     delay_s: int = 30
+    # Rows for Spark, in so many times the records: its start is not what is measured.
+    spark_times: int = 10
     flink_records: int = 2_000_000
     pyflink_records: int = 60_000
     pyflink_modes: tuple[str, ...] = ("process", "thread")
@@ -44,6 +46,7 @@ QUICK = Scale(
     rounds=1,
     paces=(THROUGHPUT,),
     delay_s=4,
+    spark_times=1,
     flink_records=20_000,
     pyflink_records=5_000,
     pyflink_modes=("process",),

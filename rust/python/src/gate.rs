@@ -455,6 +455,12 @@ impl Gate {
         Ok(())
     }
 
+    #[pyo3(name = "_to_bytes")]
+    fn to_bytes<'py>(&self, py: Python<'py>, note: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let saved = py.detach(|| self.guard()?.to_bytes(note).map_err(Failure::from))?;
+        Ok(PyBytes::new(py, &saved))
+    }
+
     #[pyo3(name = "_adopt")]
     fn adopt(&self, py: Python<'_>, saved: &Saved) -> PyResult<()> {
         let taken = saved.gate.lock().map_err(|_| Failure::Broken)?.take();
@@ -509,7 +515,23 @@ pub(crate) fn open_snapshot(
     threads: usize,
 ) -> PyResult<Saved> {
     let secret = Secret::new(key);
-    let opened: Result<_, Error> = py.detach(|| zveil_core::Gate::restore(&path, &secret, threads));
+    let opened = py.detach(|| zveil_core::Gate::restore(&path, &secret, threads));
+    saved(py, opened)
+}
+
+#[pyfunction]
+pub(crate) fn open_bytes(
+    py: Python<'_>,
+    bytes: &[u8],
+    key: [u8; 32],
+    threads: usize,
+) -> PyResult<Saved> {
+    let secret = Secret::new(key);
+    let opened = py.detach(|| zveil_core::Gate::of_bytes(bytes, &secret, threads));
+    saved(py, opened)
+}
+
+fn saved(py: Python<'_>, opened: Result<(zveil_core::Gate, Vec<u8>), Error>) -> PyResult<Saved> {
     let (gate, note) = opened.map_err(Failure::from)?;
     let max_future_ns = gate.settings().max_future;
     let note = PyBytes::new(py, &note).unbind();

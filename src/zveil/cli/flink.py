@@ -143,8 +143,9 @@ def flink(
     from zveil.engines.flink.fitness import check
     from zveil.engines.flink.installation import Installation, MissingPart
     from zveil.engines.flink.job import Job, JobFailure, Launch
-    from zveil.engines.kafka.client import ClientError, parse_settings
+    from zveil.engines.kafka.client import ClientError
     from zveil.engines.kafka.fitness import needs_key
+    from zveil.engines.kafka.settings import parse_settings
 
     rule = {name: said.pop(name) for name in list(said) if name in _RULE}
     fields = {"time": time_field, "user": user_field, "attributes": attribute_fields}
@@ -266,7 +267,8 @@ def _columns(files: tuple[str, ...], form: Format, named: str | None) -> tuple[l
 
 def _topics(said: dict[str, Any]) -> Topics:
     from zveil.engines.flink.job import Topics
-    from zveil.engines.kafka.client import Clients, parse_settings, read_settings
+    from zveil.engines.kafka.client import Clients
+    from zveil.engines.kafka.settings import parse_settings, read_settings
 
     given = {} if said["client_config"] is None else read_settings(said["client_config"])
     given |= parse_settings(said["said"])
