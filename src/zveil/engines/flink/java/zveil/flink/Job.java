@@ -62,7 +62,8 @@ public final class Job {
                 Ends.of(from.text("kind")).source(environment, plan, from).uid("source");
         boolean keyed = to.text("kind").equals("kafka") && to.text("key").equals("released");
         SingleOutputStreamOperator<Tuple2<byte[], byte[]>> leaving = lines
-                .transform("read", new ValueTypeInfo<>(Observation.class), new zveil.flink.Reader(plan))
+                .transform("read", new ValueTypeInfo<>(Observation.class),
+                        new zveil.flink.Reader(plan, from.text("kind").equals("kafka")))
                 .setParallelism(lines.getParallelism())
                 .uid("reader")
                 .keyBy((KeySelector<Observation, Tuple2<Long, Long>>)

@@ -52,6 +52,9 @@ public final class Reader extends AbstractStreamOperator<Observation>
     }
 
     private final Plan plan;
+    /** Whether there are others: which of them are this task's shows only when they are heard of. */
+    private final boolean several;
+    private transient long opened;
     private transient Reading reading;
     private transient Map<Integer, Partition> partitions;
     private transient ListState<long[]> saved;
@@ -65,8 +68,9 @@ public final class Reader extends AbstractStreamOperator<Observation>
     private transient Counter invalid;
     private transient Map<String, Counter> bad;
 
-    Reader(Plan plan) {
+    Reader(Plan plan, boolean several) {
         this.plan = plan;
+        this.several = several;
     }
 
     @Override
@@ -109,6 +113,7 @@ public final class Reader extends AbstractStreamOperator<Observation>
         watermark = Long.MIN_VALUE;
         horizon = Long.MIN_VALUE;
         active = true;
+        opened = System.nanoTime();
         MetricGroup group = getMetricGroup().addGroup("zveil");
         late = group.counter("late");
         future = group.counter("future");
@@ -173,6 +178,11 @@ public final class Reader extends AbstractStreamOperator<Observation>
             if (here - partition.seen < IDLE_NS) {
                 least = Math.min(least, partition.latest());
             }
+        }
+        // A partition that has not been heard of yet may be far behind the others.
+        if (several && here - opened < IDLE_NS) {
+            again();
+            return;
         }
         boolean wasActive = active;
         active = least != Long.MAX_VALUE;
