@@ -31,11 +31,22 @@ pub struct Field(u128);
 /// Makes words of users and values.
 pub struct Lens {
     hasher: Hasher,
+    spread: u64,
 }
 
 impl Lens {
     pub(super) fn new(secret: &Secret) -> Self {
-        Self { hasher: Hasher::new(&Secret::new(secret.derive("meter"))) }
+        let hasher = Hasher::new(&Secret::new(secret.derive("meter")));
+        Self { hasher, spread: u64::from_le_bytes(secret.derive("meter: spread")) }
+    }
+
+    pub(super) fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// A secret number to scatter things by.
+    pub(super) fn spread(&self) -> u64 {
+        self.spread
     }
 
     pub fn field(&self, name: &str) -> Field {

@@ -153,10 +153,6 @@ impl<L: Line> Table<L> {
         lines.flat_map(|line| (0..L::ENTRIES).map_while(move |at| line.get(at)))
     }
 
-    pub(super) fn lines_mut(&mut self) -> impl Iterator<Item = &mut L> {
-        self.segments.iter_mut().flat_map(|segment| &mut *segment.lines)
-    }
-
     /// Takes everything out; the memory stays.
     pub(super) fn clear(&mut self) {
         self.segments.iter_mut().for_each(Segment::clear);

@@ -151,10 +151,10 @@ fn what_is_cut_off_or_altered_or_of_another_key_is_refused() {
     assert!((0..saved.len()).all(|length| read(&saved[..length]).is_err()));
     saved.push(0);
     assert!(read(&saved).is_err());
-    saved[0] = 2;
+    saved[0] = 3;
     assert!(matches!(
         read(&saved),
-        Err(Error::Snapshot(SnapshotError::Version { found: 2, known: 1 }))
+        Err(Error::Snapshot(SnapshotError::Version { found: 3, known: 2 }))
     ));
 }
 

@@ -1,0 +1,366 @@
+//! Some of the users of a period, and what each of them has: small enough to lie in the cache of a core
+//! while many releases are taken in.
+//!
+//! ```text
+//! index: a user's tag ─→ number ─→ users: mark, fingerprint
+//!                           └───→ words: number and block of values ─→ which of them
+//! ```
+
+use super::block::{Block, Pool};
+use super::entry::Mark;
+use super::lines::{Bucket, Release, USER_BITS, User, Word, WordLine};
+use super::table::Full;
+use crate::memory::Budget;
+
+/// Users and words of the smallest part.
+const FEWEST_USERS: usize = 128;
+const FEWEST_WORDS: usize = 256;
+/// Users and words of the largest part; with more it is cut in two. Where very few users have all those
+/// words, that would not help.
+const MOST_USERS: usize = 1 << USER_BITS;
+pub(super) const MOST_WORDS: usize = 1 << 14;
+const VERY_FEW: usize = 8;
+/// Releases that are taken in together. There must be room for as many before.
+pub(super) const GROUP: usize = 64;
+
+/// Who is not in the class of what they have by now.
+pub(super) enum Changed {
+    /// Users, and the fingerprints that they are counted with; 0 for one who is not yet.
+    Some(Vec<(Mark, u128)>),
+    Many,
+}
+
+/// Users who changed since the last look, of whom it is remembered what they had.
+const MOST_CHANGED: usize = 1 << 16;
+
+impl Changed {
+    /// A user had this before.
+    fn note(&mut self, user: &mut User, before: u128) {
+        if let Self::Some(changed) = self
+            && user.has_changed == 0
+        {
+            user.has_changed = 1;
+            if changed.len() < MOST_CHANGED {
+                changed.push((user.mark(), before));
+            } else {
+                *self = Self::Many;
+            }
+        }
+    }
+}
+
+pub(super) struct Part {
+    /// So many first bits are the same of all its users.
+    pub(super) depth: u32,
+    users: Block<User>,
+    count: usize,
+    index: Block<Bucket>,
+    words: Block<WordLine>,
+    live: usize,
+}
+
+/// What there was no room for.
+pub(super) enum Lack {
+    /// There is more to be had.
+    Room,
+    /// The part is as large as they get.
+    Cut,
+}
+
+impl Part {
+    pub(super) fn new(depth: u32, pool: &mut Pool, budget: &mut Budget) -> Result<Self, Full> {
+        Self::of_size(depth, (FEWEST_USERS, FEWEST_WORDS), pool, budget)
+    }
+
+    fn of_size(
+        depth: u32,
+        (users, words): (usize, usize),
+        pool: &mut Pool,
+        budget: &mut Budget,
+    ) -> Result<Self, Full> {
+        let mut part = Self {
+            depth,
+            users: pool.take(users, budget)?,
+            count: 0,
+            index: pool.take(buckets_for(users), budget)?,
+            words: pool.take(words / WordLine::WORDS, budget)?,
+            live: 0,
+        };
+        part.index.fill(Bucket::EMPTY);
+        part.words.fill(WordLine::EMPTY);
+        Ok(part)
+    }
+
+    pub(super) fn users(&self) -> &[User] {
+        &self.users[..self.count]
+    }
+
+    pub(super) fn users_mut(&mut self) -> &mut [User] {
+        &mut self.users[..self.count]
+    }
+
+    pub(super) fn words(&self) -> impl Iterator<Item = Word> {
+        self.words.iter().flat_map(WordLine::words)
+    }
+
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Words that there are places for.
+    pub(super) fn places(&self) -> usize {
+        self.words.len() * WordLine::WORDS
+    }
+
+    /// What a whole group of releases would lack.
+    #[inline(always)]
+    pub(super) fn lack(&self) -> Option<Lack> {
+        let lacks_users = self.count + GROUP > self.users.len();
+        let lacks_words = self.live + GROUP > most_words(self.places());
+        if !lacks_users && !lacks_words {
+            return None;
+        }
+        let is_whole = lacks_users && self.users.len() == MOST_USERS
+            || lacks_words && self.places() >= MOST_WORDS && self.count > VERY_FEW;
+        Some(if is_whole { Lack::Cut } else { Lack::Room })
+    }
+
+    /// Takes in releases of its users, at most a group, for which there is room, with the words that make
+    /// fingerprints of their values. Gives how many were new.
+    #[inline(never)]
+    pub(super) fn take(
+        &mut self,
+        releases: &[Release],
+        prints: &[u128; GROUP],
+        spread: u64,
+        changed: &mut Changed,
+    ) -> usize {
+        let mut numbers = [0; GROUP];
+        for (release, number) in releases.iter().zip(&mut numbers) {
+            *number = self.user(release.user());
+        }
+        let mut new = 0_usize;
+        for ((release, number), print) in releases.iter().zip(numbers).zip(prints) {
+            let word = Word::new(number, release.value);
+            let is_new = self.add(word, spread) & word.0 as u32 == 0;
+            let user = &mut self.users[usize::from(number)];
+            let before = user.print();
+            // A value that was there changes nothing; the CPU cannot guess which was.
+            user.set_print(before ^ (print & u128::from(is_new).wrapping_neg()));
+            new = new.wrapping_add(usize::from(is_new));
+            if matches!(changed, Changed::Some(_)) && is_new {
+                changed.note(user, before);
+            }
+        }
+        new
+    }
+
+    /// The number of a user, who is put in if new.
+    #[inline(always)]
+    fn user(&mut self, mark: Mark) -> u16 {
+        let tag = Bucket::tag(mark);
+        let mut at = self.home(mark);
+        loop {
+            let bucket = &self.index[at];
+            if let Some(number) = self.number(bucket, tag, mark) {
+                return number;
+            }
+            if bucket.same(0) != 0 {
+                return self.put(at, tag, mark);
+            }
+            at = at.wrapping_add(1) & (self.index.len() - 1);
+        }
+    }
+
+    #[inline(always)]
+    fn number(&self, bucket: &Bucket, tag: u16, mark: Mark) -> Option<u16> {
+        let mut same = bucket.same(tag);
+        // As a rule there is one, if any.
+        while same != 0 {
+            let number = bucket.numbers[same.trailing_zeros() as usize / 2 % Bucket::USERS];
+            if self.users[usize::from(number)].mark() == mark {
+                return Some(number);
+            }
+            same &= same.wrapping_sub(1) & same.wrapping_sub(2);
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn home(&self, mark: Mark) -> usize {
+        (mark.high.wrapping_shl(self.depth) >> 32) as usize * self.index.len() >> 32
+    }
+
+    #[inline(never)]
+    fn put(&mut self, at: usize, tag: u16, mark: Mark) -> u16 {
+        let number = self.count as u16;
+        self.index[at].put(tag, number);
+        self.users[self.count] = User::new(mark);
+        self.count += 1;
+        number
+    }
+
+    /// A user who is there.
+    pub(super) fn find(&mut self, mark: Mark) -> Option<&mut User> {
+        let tag = Bucket::tag(mark);
+        let mut at = self.home(mark);
+        loop {
+            let bucket = &self.index[at];
+            if let Some(number) = self.number(bucket, tag, mark) {
+                return self.users.get_mut(usize::from(number));
+            }
+            if bucket.same(0) != 0 {
+                return None;
+            }
+            at = (at + 1) % self.index.len();
+        }
+    }
+
+    /// Tells the CPU that all of it will be used soon: in order, which is what memory is good at.
+    pub(super) fn prefetch(&self) {
+        (0..self.index.len()).step_by(2).for_each(|at| self.index.prefetch(at));
+        (0..self.count).step_by(2).for_each(|at| self.users.prefetch(at));
+        (0..self.words.len()).for_each(|at| self.words.prefetch(at));
+    }
+
+    /// How many lines that are.
+    pub(super) fn lines(&self) -> usize {
+        self.index.len() / 2 + self.count / 2 + self.words.len()
+    }
+
+    /// Tells the CPU that a user will be looked for soon.
+    #[inline(always)]
+    pub(super) fn prefetch_user(&self, mark: Mark) {
+        self.index.prefetch(self.home(mark));
+    }
+
+    /// Tells the CPU that a release will be taken in soon, if the way to its user has been fetched.
+    #[inline(always)]
+    pub(super) fn prefetch_release(&self, release: &Release, spread: u64) {
+        let bucket = &self.index[self.home(release.user())];
+        let same = bucket.same(Bucket::tag(release.user()));
+        if same != 0 {
+            let number = bucket.numbers[same.trailing_zeros() as usize / 2 % Bucket::USERS];
+            self.users.prefetch(usize::from(number));
+            self.words.prefetch(self.line(Word::new(number, release.value), spread));
+        }
+    }
+
+    #[inline(always)]
+    fn line(&self, word: Word, spread: u64) -> usize {
+        (u64::from(word.key()).wrapping_mul(spread) >> 32) as usize & (self.words.len() - 1)
+    }
+
+    /// Adds a word's values; gives those that were there.
+    #[inline(always)]
+    fn add(&mut self, word: Word, spread: u64) -> u32 {
+        let last = self.words.len() - 1;
+        let mut at = self.line(word, spread);
+        loop {
+            if let Some(before) = self.words[at].add(word) {
+                self.live = self.live.wrapping_add(usize::from(before.0 == 0));
+                return before.0 as u32;
+            }
+            at = at.wrapping_add(1) & last;
+        }
+    }
+
+    /// Makes room for a group of releases; the part is not as large as they get.
+    #[cold]
+    pub(super) fn grow(
+        &mut self,
+        spread: u64,
+        pool: &mut Pool,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
+        if self.count + GROUP > self.users.len() {
+            let mut users = pool.take::<User>(self.users.len() * 2, budget)?;
+            users[..self.count].copy_from_slice(self.users());
+            let index = pool.take(buckets_for(users.len()), budget)?;
+            pool.give(std::mem::replace(&mut self.users, users));
+            pool.give(std::mem::replace(&mut self.index, index));
+            self.lead();
+        }
+        if self.live + GROUP > most_words(self.places()) {
+            let mut words = pool.take(self.words.len() * 2, budget)?;
+            words.fill(WordLine::EMPTY);
+            let before = std::mem::replace(&mut self.words, words);
+            self.live = 0;
+            before.iter().flat_map(WordLine::words).for_each(|word| _ = self.add(word, spread));
+            pool.give(before);
+        }
+        Ok(())
+    }
+
+    /// Makes the index anew.
+    fn lead(&mut self) {
+        self.index.fill(Bucket::EMPTY);
+        for number in 0..self.count {
+            let mark = self.users[number].mark();
+            let mut at = self.home(mark);
+            while !self.index[at].put(Bucket::tag(mark), number as u16) {
+                at = (at + 1) % self.index.len();
+            }
+        }
+    }
+
+    /// Keeps the users whose next bit is 0; the others are in the part that it gives.
+    #[cold]
+    pub(super) fn cut(
+        &mut self,
+        spread: u64,
+        pool: &mut Pool,
+        budget: &mut Budget,
+    ) -> Result<Self, Full> {
+        let mut halves = [0; MOST_USERS];
+        let (mut users, mut words) = ([0; 2], [0; 2]);
+        for (user, half) in self.users().iter().zip(&mut halves) {
+            *half = usize::from(is_of_latter(user.mark(), self.depth));
+            users[*half] += 1;
+        }
+        self.words().for_each(|word| words[halves[usize::from(word.user())]] += 1);
+        let mut new = |half: usize| {
+            let size = (size_for(users[half], FEWEST_USERS), size_for(words[half], FEWEST_WORDS));
+            Self::of_size(self.depth + 1, size, pool, budget)
+        };
+        let mut parts = [new(0)?, new(1)?];
+        let mut numbers = [0; MOST_USERS];
+        for ((user, half), number) in self.users().iter().zip(halves).zip(&mut numbers) {
+            let part = &mut parts[half];
+            part.users[part.count] = *user;
+            *number = part.count as u16;
+            part.count += 1;
+        }
+        parts.iter_mut().for_each(Self::lead);
+        for word in self.words() {
+            let user = usize::from(word.user());
+            parts[halves[user]].add(word.of(numbers[user]), spread);
+        }
+        let [first, second] = parts;
+        let whole = std::mem::replace(self, first);
+        pool.give(whole.users);
+        pool.give(whole.index);
+        pool.give(whole.words);
+        Ok(second)
+    }
+}
+
+/// Whether a user is in the latter of the two parts that one of this depth is cut into.
+pub(super) fn is_of_latter(mark: Mark, depth: u32) -> bool {
+    mark.high << depth >> 63 == 1
+}
+
+/// Places for so many, with room to grow.
+fn size_for(count: usize, least: usize) -> usize {
+    (count / 2 * 3 + 2 * GROUP).next_power_of_two().max(least)
+}
+
+/// So that at most half of the places lead to someone.
+fn buckets_for(users: usize) -> usize {
+    2 * users / Bucket::USERS
+}
+
+/// With more, too many lines would be full.
+fn most_words(places: usize) -> usize {
+    places / 16 * 11
+}
