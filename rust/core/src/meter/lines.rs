@@ -44,18 +44,28 @@ impl Release {
     }
 }
 
-/// A user, and the fingerprint of what they have.
+/// Values that stand beside their user, the first of low numbers: with few, nothing else is looked at.
+pub(super) const FEW: usize = 16;
+
+/// A user, and the fingerprint of what they have: a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(super) struct User {
     high: u64,
     low: u32,
     /// Not 0 if they are counted in the class of another fingerprint, or in none yet.
-    pub(super) has_changed: u32,
+    pub(super) has_changed: u8,
+    /// How many values are in `few`; [`ALL_IN_WORDS`] if none is, and none will be.
+    count: u8,
+    /// Values in words, as far as they are counted.
+    pub(super) others: u16,
     print: [u64; 2],
+    few: [[u16; 8]; 2],
 }
 
-// SAFETY: plain integers, 32 bytes without padding.
+const ALL_IN_WORDS: u8 = u8::MAX;
+
+// SAFETY: plain integers, 64 bytes without padding.
 unsafe impl Plain for User {}
 
 impl User {
@@ -77,6 +87,37 @@ impl User {
     #[inline(always)]
     pub(super) fn set_print(&mut self, print: u128) {
         self.print = [print as u64, (print >> 64) as u64];
+    }
+
+    /// The values that stand beside the user.
+    pub(super) fn few(&self) -> &[u16] {
+        self.few.as_flattened().get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    /// Whether a value is new here, where it stands from now on; `None` where that is to be asked of words.
+    #[inline(always)]
+    pub(super) fn add(&mut self, value: u32) -> Option<bool> {
+        if self.count == ALL_IN_WORDS {
+            return None;
+        }
+        let value = u16::try_from(value).ok()?;
+        let held = usize::from(self.count);
+        let [first, second] = &self.few;
+        let found = same(first, value) | same(second, value) << 16;
+        // Places behind the last value are not looked at.
+        if u64::from(found) << (64 - 2 * FEW) << (2 * (FEW - held)) != 0 {
+            return Some(false);
+        }
+        *self.few.as_flattened_mut().get_mut(held)? = value;
+        self.count += 1;
+        Some(true)
+    }
+
+    /// All its values are going to be in words.
+    pub(super) fn give_few(&mut self) -> Self {
+        let before = *self;
+        self.count = ALL_IN_WORDS;
+        before
     }
 }
 
@@ -201,20 +242,7 @@ impl Bucket {
     /// Which have this tag, two bits for each, the first lowest.
     #[inline(always)]
     pub(super) fn same(&self, tag: u16) -> u32 {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use core::arch::x86_64::{
-                _mm_cmpeq_epi16, _mm_load_si128, _mm_movemask_epi8, _mm_set1_epi16,
-            };
-            // SAFETY: SSE2 is part of x86_64, and sixteen bytes are read from an array of them, which
-            // begins at a multiple of 32.
-            unsafe {
-                let tags = _mm_load_si128(self.tags.as_ptr().cast());
-                _mm_movemask_epi8(_mm_cmpeq_epi16(tags, _mm_set1_epi16(tag as i16))) as u32
-            }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        self.tags.iter().rev().fold(0, |found, other| found << 2 | u32::from(*other == tag) * 3)
+        same(&self.tags, tag)
     }
 
     /// Puts a user into a free place; false if there is none.
@@ -224,4 +252,22 @@ impl Bucket {
         (self.tags[place], self.numbers[place]) = (tag, number);
         true
     }
+}
+
+/// Which of eight numbers are this one: two bits for each, the first lowest.
+#[inline(always)]
+fn same(numbers: &[u16; 8], wanted: u16) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{
+            _mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi16,
+        };
+        // SAFETY: SSE2 is part of x86_64, and sixteen bytes are read from an array of them.
+        unsafe {
+            let numbers = _mm_loadu_si128(numbers.as_ptr().cast());
+            _mm_movemask_epi8(_mm_cmpeq_epi16(numbers, _mm_set1_epi16(wanted as i16))) as u32
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    numbers.iter().rev().fold(0, |found, number| found << 2 | u32::from(*number == wanted) * 3)
 }

@@ -8,7 +8,7 @@
 
 use super::block::{Block, Pool};
 use super::entry::Mark;
-use super::lines::{Bucket, Release, USER_BITS, User, Word, WordLine};
+use super::lines::{Bucket, FEW, Release, USER_BITS, User, Word, WordLine};
 use super::table::Full;
 use crate::memory::Budget;
 
@@ -18,8 +18,10 @@ const FEWEST_WORDS: usize = 256;
 /// Users and words of the largest part; with more it is cut in two. Where very few users have all those
 /// words, that would not help.
 const MOST_USERS: usize = 1 << USER_BITS;
-pub(super) const MOST_WORDS: usize = 1 << 14;
+pub(super) const MOST_WORDS: usize = 1 << 13;
 const VERY_FEW: usize = 8;
+/// Values in words from which on a user has none elsewhere.
+const MANY: u16 = 48;
 /// Releases that are taken in together. There must be room for as many before.
 pub(super) const GROUP: usize = 64;
 
@@ -35,6 +37,7 @@ const MOST_CHANGED: usize = 1 << 16;
 
 impl Changed {
     /// A user had this before.
+    #[cold]
     fn note(&mut self, user: &mut User, before: u128) {
         if let Self::Some(changed) = self
             && user.has_changed == 0
@@ -135,20 +138,31 @@ impl Part {
         spread: u64,
         changed: &mut Changed,
     ) -> usize {
+        // In short loops, each of which asks for what the next ones need: the CPU looks far ahead in those.
         let mut numbers = [0; GROUP];
         for (release, number) in releases.iter().zip(&mut numbers) {
-            *number = self.user(release.user());
+            *number = self.guess(release, spread);
         }
+        for (release, number) in releases.iter().zip(&mut numbers) {
+            if self.users[usize::from(*number)].mark() != release.user() {
+                *number = self.user(release.user());
+            }
+        }
+        let is_noted = matches!(changed, Changed::Some(_));
         let mut new = 0_usize;
         for ((release, number), print) in releases.iter().zip(numbers).zip(prints) {
-            let word = Word::new(number, release.value);
-            let is_new = self.add(word, spread) & word.0 as u32 == 0;
+            let user = &mut self.users[usize::from(number)];
+            let is_new = match user.add(release.value) {
+                Some(is_new) => is_new,
+                None => self.add_to_words(number, release.value, spread),
+            };
             let user = &mut self.users[usize::from(number)];
             let before = user.print();
             // A value that was there changes nothing; the CPU cannot guess which was.
             user.set_print(before ^ (print & u128::from(is_new).wrapping_neg()));
             new = new.wrapping_add(usize::from(is_new));
-            if matches!(changed, Changed::Some(_)) && is_new {
+            // Seldom, and not for every new value, which it could not guess either.
+            if is_new & (user.has_changed == 0) & is_noted {
                 changed.note(user, before);
             }
         }
@@ -156,7 +170,7 @@ impl Part {
     }
 
     /// The number of a user, who is put in if new.
-    #[inline(always)]
+    #[inline(never)]
     fn user(&mut self, mark: Mark) -> u16 {
         let tag = Bucket::tag(mark);
         let mut at = self.home(mark);
@@ -191,7 +205,6 @@ impl Part {
         (mark.high.wrapping_shl(self.depth) >> 32) as usize * self.index.len() >> 32
     }
 
-    #[inline(never)]
     fn put(&mut self, at: usize, tag: u16, mark: Mark) -> u16 {
         let number = self.count as u16;
         self.index[at].put(tag, number);
@@ -219,13 +232,18 @@ impl Part {
     /// Tells the CPU that all of it will be used soon: in order, which is what memory is good at.
     pub(super) fn prefetch(&self) {
         (0..self.index.len()).step_by(2).for_each(|at| self.index.prefetch(at));
-        (0..self.count).step_by(2).for_each(|at| self.users.prefetch(at));
+        (0..self.count).for_each(|at| self.users.prefetch(at));
         (0..self.words.len()).for_each(|at| self.words.prefetch(at));
     }
 
     /// How many lines that are.
     pub(super) fn lines(&self) -> usize {
-        self.index.len() / 2 + self.count / 2 + self.words.len()
+        self.index.len() / 2 + self.count + self.words.len()
+    }
+
+    /// Lines that there is room for.
+    pub(super) fn room(&self) -> usize {
+        self.users.len() + self.words.len()
     }
 
     /// Tells the CPU that a user will be looked for soon.
@@ -234,21 +252,48 @@ impl Part {
         self.index.prefetch(self.home(mark));
     }
 
-    /// Tells the CPU that a release will be taken in soon, if the way to its user has been fetched.
+    /// The number that a user has as a rule, if they are there. Tells the CPU that the user, and the word
+    /// of a value, will be used soon.
     #[inline(always)]
-    pub(super) fn prefetch_release(&self, release: &Release, spread: u64) {
+    pub(super) fn guess(&self, release: &Release, spread: u64) -> u16 {
         let bucket = &self.index[self.home(release.user())];
         let same = bucket.same(Bucket::tag(release.user()));
-        if same != 0 {
-            let number = bucket.numbers[same.trailing_zeros() as usize / 2 % Bucket::USERS];
-            self.users.prefetch(usize::from(number));
-            self.words.prefetch(self.line(Word::new(number, release.value), spread));
-        }
+        let number = bucket.numbers[same.trailing_zeros() as usize / 2 % Bucket::USERS];
+        self.users.prefetch(usize::from(number));
+        self.words.prefetch(self.line(Word::new(number, release.value), spread));
+        number
     }
 
     #[inline(always)]
     fn line(&self, word: Word, spread: u64) -> usize {
         (u64::from(word.key()).wrapping_mul(spread) >> 32) as usize & (self.words.len() - 1)
+    }
+
+    /// Whether a value was not among those that a user has in words, where it is from now on.
+    #[inline(always)]
+    fn add_to_words(&mut self, number: u16, value: u32, spread: u64) -> bool {
+        let word = Word::new(number, value);
+        let is_new = self.add(word, spread) & word.0 as u32 == 0;
+        let others = &mut self.users[usize::from(number)].others;
+        *others = others.saturating_add(u16::from(is_new));
+        if *others == MANY && is_new {
+            self.give_few(number, spread);
+        }
+        is_new
+    }
+
+    /// Puts all values of a user into words: where there are many, the few beside the user are in the way.
+    #[cold]
+    fn give_few(&mut self, number: u16, spread: u64) {
+        if self.live + FEW >= most_words(self.places()) {
+            // Not now: when there are as many again.
+            self.users[usize::from(number)].others = 0;
+            return;
+        }
+        let before = self.users[usize::from(number)].give_few();
+        for value in before.few() {
+            self.add(Word::new(number, u32::from(*value)), spread);
+        }
     }
 
     /// Adds a word's values; gives those that were there.
@@ -362,5 +407,5 @@ fn buckets_for(users: usize) -> usize {
 
 /// With more, too many lines would be full.
 fn most_words(places: usize) -> usize {
-    places / 16 * 11
+    places / 16 * 13
 }

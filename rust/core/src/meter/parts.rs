@@ -11,14 +11,14 @@
 use super::block::{Block, Pool};
 use super::entry::Mark;
 use super::lines::{Release, User};
-use super::part::{Changed, GROUP, Lack, MOST_WORDS, Part, is_of_latter};
+use super::part::{Changed, GROUP, Lack, Part, is_of_latter};
 use super::table::Full;
 use crate::key::Hasher;
-use crate::memory::Budget;
+use crate::memory::{Budget, fetch};
 
-/// Releases that the shortest log has room for, and places for words to one release of a log.
+/// Releases that the shortest log has room for, and the longest.
 const SHORTEST: usize = 64;
-const WORDS_PER_RELEASE: usize = 4;
+const LONGEST: usize = 1 << 12;
 
 /// Releases of a log that are fetched for one by one.
 const FEW: usize = 16;
@@ -36,8 +36,9 @@ impl Log {
     }
 }
 
+/// One release for each line that the part has: so each line is fetched once for one release, or fewer times.
 fn length_for(part: &Part) -> usize {
-    (part.places().min(MOST_WORDS) / WORDS_PER_RELEASE).max(SHORTEST)
+    part.room().next_power_of_two().clamp(SHORTEST, LONGEST)
 }
 
 /// The users of a period.
@@ -48,7 +49,7 @@ pub(super) struct Parts {
     parts: Vec<Part>,
     /// Of each part.
     logs: Vec<Log>,
-    /// Parts whose logs are not empty, and maybe others.
+    /// Parts that something waits for, and maybe others.
     waiting: Vec<u32>,
     pool: Pool,
     /// Scatters words over the lines of a part: secret, so that nobody can make them meet.
@@ -92,6 +93,12 @@ impl Parts {
         self.directory[(mark.high >> 1).wrapping_shr(63 - self.depth) as usize] as usize
     }
 
+    /// Tells the CPU that a release of this user will be noted soon.
+    #[inline(always)]
+    pub(super) fn prefetch_log(&self, user: Mark) {
+        fetch(&raw const self.logs[self.part_of(user)]);
+    }
+
     /// Notes a release for its part, which takes in what it has if there is no room for more.
     #[inline(always)]
     pub(super) fn note(
@@ -105,6 +112,8 @@ impl Parts {
         if log.waits && let Some(place) = log.releases.get_mut(log.len) {
             *place = release;
             log.len = log.len.wrapping_add(1);
+            // The line behind: there are many logs, and a write waits for its line.
+            log.releases.prefetch(log.len.wrapping_add(4));
             return Ok(());
         }
         self.note_anew(release, hasher, budget)
@@ -161,7 +170,7 @@ impl Parts {
             }
         };
         each(&|part, release| part.prefetch_user(release.user()));
-        each(&|part, release| part.prefetch_release(release, self.spread));
+        each(&|part, release| _ = part.guess(release, self.spread));
     }
 
     /// Brings to a part what waits for it, until it must be cut in two; what is left waits for the halves.

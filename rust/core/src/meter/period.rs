@@ -47,7 +47,7 @@
 use super::classes::Classes;
 use super::entry::{Mark, Numbered, ValueLine};
 use super::lens::{Lens, Sight};
-use super::lines::{MOST_VALUES, Release, Word};
+use super::lines::{MOST_VALUES, Release};
 use super::part::{GROUP, Part};
 use super::parts::Parts;
 use super::table::{Full, Table};
@@ -112,9 +112,13 @@ impl Period {
             for sight in group {
                 self.values.prefetch((sight.value >> 64) as u64);
             }
-            for sight in group {
-                let value = self.number(Mark::new(sight.value), budget)?;
-                let release = Release::new(Mark::new(sight.user), value);
+            let mut numbers = [0; GROUP];
+            for (sight, number) in group.iter().zip(&mut numbers) {
+                *number = self.number(Mark::new(sight.value), budget)?;
+                self.parts.prefetch_log(Mark::new(sight.user));
+            }
+            for (sight, number) in group.iter().zip(numbers) {
+                let release = Release::new(Mark::new(sight.user), number);
                 self.parts.note(release, lens.hasher(), budget)?;
             }
         }
@@ -163,17 +167,7 @@ impl Period {
         Ok(self.values.entry(value, budget)?.2)
     }
 
-    /// Takes over what a user had when it was saved.
-    pub(super) fn put_word(
-        &mut self,
-        (user, word): (Mark, Word),
-        lens: &Lens,
-        budget: &mut Budget,
-    ) -> Result<(), Full> {
-        let mut values = word.values();
-        values.try_for_each(|value| self.put_release(Release::new(user, value), lens, budget))
-    }
-
+    /// Takes over that a user had a value when it was saved.
     pub(super) fn put_release(
         &mut self,
         release: Release,

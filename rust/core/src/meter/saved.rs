@@ -145,7 +145,11 @@ fn write_period(period: &Period, out: &mut dyn Out) -> Outcome<()> {
     out.number(parts.len() as u64)?;
     parts.try_for_each(|(part, waiting)| {
         out.number(part.users().len() as u64)?;
-        part.users().iter().try_for_each(|user| out.bytes(&user.mark().bytes()))?;
+        part.users().iter().try_for_each(|user| {
+            out.bytes(&user.mark().bytes())?;
+            out.bytes(&[user.few().len() as u8])?;
+            user.few().iter().try_for_each(|value| out.bytes(&value.to_le_bytes()))
+        })?;
         out.number(part.live() as u64)?;
         part.words().try_for_each(|word| out.number(word.0))?;
         out.number(waiting.len() as u64)?;
@@ -175,18 +179,29 @@ fn read_period(body: &mut impl Body, lens: &Lens, budget: &mut Budget) -> Outcom
     for _ in 0..body.number()? {
         let users = body.number()?;
         check(users <= 1 << USER_BITS)?;
-        let users: Vec<Mark> = (0..users).map(|_| read_mark(body)).collect::<Outcome<_>>()?;
+        let mut note = |user: Mark, value: u32, period: &mut Option<Period>| {
+            check(u64::from(value) < count)?;
+            let release = Release::new(user, value);
+            keep(period, budget, |period, budget| period.put_release(release, lens, budget));
+            Ok(())
+        };
+        let mut marks = Vec::new();
+        for _ in 0..users {
+            let mark = read_mark(body)?;
+            marks.push(mark);
+            let [few] = body.array()?;
+            for _ in 0..few {
+                note(mark, u16::from_le_bytes(body.array()?).into(), &mut period)?;
+            }
+        }
         for _ in 0..body.number()? {
             let word = Word(body.number()?);
-            let user = *users.get(usize::from(word.user())).ok_or(SnapshotError::Damaged)?;
-            check(word.values().all(|value| u64::from(value) < count))?;
-            keep(&mut period, budget, |period, budget| period.put_word((user, word), lens, budget));
+            let user = *marks.get(usize::from(word.user())).ok_or(SnapshotError::Damaged)?;
+            word.values().try_for_each(|value| note(user, value, &mut period))?;
         }
         for _ in 0..body.number()? {
             let Numbered { mark, number } = read_numbered(body)?;
-            check(u64::from(number) < count)?;
-            let release = Release::new(mark, number);
-            keep(&mut period, budget, |period, budget| period.put_release(release, lens, budget));
+            note(mark, number, &mut period)?;
         }
     }
     Ok(period)

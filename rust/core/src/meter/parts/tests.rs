@@ -45,6 +45,10 @@ fn hold(users: u64, values: u64, count: u64, look: u64) -> usize {
     let names: HashMap<Mark, u64> = sets.keys().map(|user| (mark(*user), *user)).collect();
     let mut found: HashMap<u64, HashSet<u32>> = HashMap::new();
     for (part, _) in parts.all() {
+        for user in part.users() {
+            let few = user.few().iter().map(|value| u32::from(*value));
+            found.entry(names[&user.mark()]).or_default().extend(few);
+        }
         for word in part.words() {
             let user = names[&part.users()[usize::from(word.user())].mark()];
             found.entry(user).or_default().extend(word.values());
