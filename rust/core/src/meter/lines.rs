@@ -20,13 +20,14 @@ const VALUE_BITS: u32 = 5;
 /// Values that have a number.
 pub(super) const MOST_VALUES: usize = 1 << (BLOCK_BITS + VALUE_BITS);
 
-/// That a value left under a user.
+/// That a value left under a user. Two whole words: what is written in pieces and read as one makes the
+/// CPU wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Release {
     high: u64,
-    low: u32,
-    pub(super) value: u32,
+    /// The low bits of the user, and above them the number of the value.
+    rest: u64,
 }
 
 // SAFETY: plain integers, 16 bytes without padding.
@@ -35,12 +36,17 @@ unsafe impl Plain for Release {}
 impl Release {
     #[inline(always)]
     pub(super) fn new(user: Mark, value: u32) -> Self {
-        Self { high: user.high, low: user.low, value }
+        Self { high: user.high, rest: u64::from(user.low) | u64::from(value) << 32 }
     }
 
     #[inline(always)]
     pub(super) fn user(&self) -> Mark {
-        Mark { high: self.high, low: self.low }
+        Mark { high: self.high, low: self.rest as u32 }
+    }
+
+    #[inline(always)]
+    pub(super) fn value(&self) -> u32 {
+        (self.rest >> 32) as u32
     }
 }
 
@@ -58,12 +64,14 @@ pub(super) struct User {
     /// How many values are in `few`; [`ALL_IN_WORDS`] if none is, and none will be.
     count: u8,
     /// Values in words, as far as they are counted.
-    pub(super) others: u16,
+    others: u16,
     print: [u64; 2],
     few: [[u16; 8]; 2],
 }
 
 const ALL_IN_WORDS: u8 = u8::MAX;
+/// Values in words from which on a user has none elsewhere.
+const MANY: u16 = 48;
 
 // SAFETY: plain integers, 64 bytes without padding.
 unsafe impl Plain for User {}
@@ -92,6 +100,22 @@ impl User {
     /// The values that stand beside the user.
     pub(super) fn few(&self) -> &[u16] {
         self.few.as_flattened().get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    /// Whether one more value is in words, so many that those beside the user should be there too.
+    #[inline(always)]
+    pub(super) fn has_many(&mut self, is_new: bool) -> bool {
+        if self.count == ALL_IN_WORDS {
+            return false;
+        }
+        self.others = self.others.saturating_add(u16::from(is_new));
+        self.others >= MANY
+    }
+
+    /// Whether values that are not here may be in words.
+    #[inline(always)]
+    pub(super) fn has_words(&self) -> bool {
+        usize::from(self.count) >= FEW
     }
 
     /// Whether a value is new here, where it stands from now on; `None` where that is to be asked of words.

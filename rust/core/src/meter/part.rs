@@ -8,7 +8,7 @@
 
 use super::block::{Block, Pool};
 use super::entry::Mark;
-use super::lines::{Bucket, FEW, Release, USER_BITS, User, Word, WordLine};
+use super::lines::{Bucket, Release, USER_BITS, User, Word, WordLine};
 use super::table::Full;
 use crate::memory::Budget;
 
@@ -20,8 +20,6 @@ const FEWEST_WORDS: usize = 256;
 const MOST_USERS: usize = 1 << USER_BITS;
 pub(super) const MOST_WORDS: usize = 1 << 13;
 const VERY_FEW: usize = 8;
-/// Values in words from which on a user has none elsewhere.
-const MANY: u16 = 48;
 /// Releases that are taken in together. There must be room for as many before.
 pub(super) const GROUP: usize = 64;
 
@@ -141,20 +139,23 @@ impl Part {
         // In short loops, each of which asks for what the next ones need: the CPU looks far ahead in those.
         let mut numbers = [0; GROUP];
         for (release, number) in releases.iter().zip(&mut numbers) {
-            *number = self.guess(release, spread);
+            *number = self.guess(release.user());
         }
         for (release, number) in releases.iter().zip(&mut numbers) {
             if self.users[usize::from(*number)].mark() != release.user() {
                 *number = self.user(release.user());
+            }
+            if self.users[usize::from(*number)].has_words() {
+                self.words.prefetch(self.line(Word::new(*number, release.value()), spread));
             }
         }
         let is_noted = matches!(changed, Changed::Some(_));
         let mut new = 0_usize;
         for ((release, number), print) in releases.iter().zip(numbers).zip(prints) {
             let user = &mut self.users[usize::from(number)];
-            let is_new = match user.add(release.value) {
+            let is_new = match user.add(release.value()) {
                 Some(is_new) => is_new,
-                None => self.add_to_words(number, release.value, spread),
+                None => self.add_to_words(number, release.value(), spread),
             };
             let user = &mut self.users[usize::from(number)];
             let before = user.print();
@@ -252,15 +253,13 @@ impl Part {
         self.index.prefetch(self.home(mark));
     }
 
-    /// The number that a user has as a rule, if they are there. Tells the CPU that the user, and the word
-    /// of a value, will be used soon.
+    /// The number that a user has as a rule, if they are there. Tells the CPU that the user will be used soon.
     #[inline(always)]
-    pub(super) fn guess(&self, release: &Release, spread: u64) -> u16 {
-        let bucket = &self.index[self.home(release.user())];
-        let same = bucket.same(Bucket::tag(release.user()));
+    pub(super) fn guess(&self, mark: Mark) -> u16 {
+        let bucket = &self.index[self.home(mark)];
+        let same = bucket.same(Bucket::tag(mark));
         let number = bucket.numbers[same.trailing_zeros() as usize / 2 % Bucket::USERS];
         self.users.prefetch(usize::from(number));
-        self.words.prefetch(self.line(Word::new(number, release.value), spread));
         number
     }
 
@@ -274,9 +273,7 @@ impl Part {
     fn add_to_words(&mut self, number: u16, value: u32, spread: u64) -> bool {
         let word = Word::new(number, value);
         let is_new = self.add(word, spread) & word.0 as u32 == 0;
-        let others = &mut self.users[usize::from(number)].others;
-        *others = others.saturating_add(u16::from(is_new));
-        if *others == MANY && is_new {
+        if self.users[usize::from(number)].has_many(is_new) {
             self.give_few(number, spread);
         }
         is_new
@@ -285,9 +282,8 @@ impl Part {
     /// Puts all values of a user into words: where there are many, the few beside the user are in the way.
     #[cold]
     fn give_few(&mut self, number: u16, spread: u64) {
-        if self.live + FEW >= most_words(self.places()) {
-            // Not now: when there are as many again.
-            self.users[usize::from(number)].others = 0;
+        // Where there is no room it is done with another value.
+        if self.live + GROUP >= most_words(self.places()) {
             return;
         }
         let before = self.users[usize::from(number)].give_few();

@@ -170,7 +170,7 @@ impl Parts {
             }
         };
         each(&|part, release| part.prefetch_user(release.user()));
-        each(&|part, release| _ = part.guess(release, self.spread));
+        each(&|part, release| _ = part.guess(release.user()));
     }
 
     /// Brings to a part what waits for it, until it must be cut in two; what is left waits for the halves.
@@ -191,7 +191,7 @@ impl Parts {
             }
             let group = &log.releases[done..log.len.min(done + GROUP)];
             for (release, print) in group.iter().zip(&mut prints) {
-                *print = u128::from(release.value);
+                *print = u128::from(release.value());
             }
             hasher.user_words(&mut prints[..group.len()]);
             self.pairs += part.take(group, &prints, *spread, changed) as u64;

@@ -56,6 +56,9 @@ use std::collections::BTreeMap;
 
 type Values = Table<ValueLine>;
 
+/// Up to so many values are in the cache anyway, and fetching ahead only costs.
+const IN_CACHE: usize = 1 << 13;
+
 /// What one period came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
@@ -109,8 +112,8 @@ impl Period {
         budget: &mut Budget,
     ) -> Result<(), Full> {
         for group in sights.chunks(GROUP) {
-            for sight in group {
-                self.values.prefetch((sight.value >> 64) as u64);
+            if self.values.len() > IN_CACHE {
+                group.iter().for_each(|sight| self.values.prefetch((sight.value >> 64) as u64));
             }
             let mut numbers = [0; GROUP];
             for (sight, number) in group.iter().zip(&mut numbers) {

@@ -153,7 +153,7 @@ fn write_period(period: &Period, out: &mut dyn Out) -> Outcome<()> {
         out.number(part.live() as u64)?;
         part.words().try_for_each(|word| out.number(word.0))?;
         out.number(waiting.len() as u64)?;
-        waiting.iter().try_for_each(|one| write_numbered(one.user(), one.value, out))
+        waiting.iter().try_for_each(|one| write_numbered(one.user(), one.value(), out))
     })
 }
 
