@@ -1,6 +1,7 @@
 //! What leaves, brought to the periods that it is of; and periods that are over.
 
 use super::lens::{Desk, Field, Seen, Sight};
+use super::memo::{Integers, Memo};
 use super::open::Open;
 use super::period::Period;
 use super::{Meter, Reading, is_over};
@@ -12,6 +13,8 @@ use crate::gate::Gate;
 const MOST_FINISHED: usize = 1000;
 /// Rows that are hashed together: they stay in the cache.
 const ROUND: usize = 256;
+/// Rows from which on it is worth while to remember what came a moment ago.
+const LONG: usize = 1 << 14;
 
 /// What left of one field.
 #[derive(Clone, Copy)]
@@ -24,6 +27,7 @@ pub struct Released<'a> {
 
 #[derive(Default)]
 pub(super) struct Scratch {
+    memo: Memo,
     rows: Vec<u32>,
     desk: Desk,
     sights: Vec<Sight>,
@@ -45,9 +49,21 @@ impl Meter {
                 return Err(Error::Lengths { times, users, attributes });
             }
         }
-        let Scratch { mut rows, mut desk, mut sights } = std::mem::take(&mut self.scratch);
+        let Scratch { mut memo, mut rows, mut desk, mut sights } =
+            std::mem::take(&mut self.scratch);
+        let integers = integers(users, fields).filter(|_| all >= LONG);
         for start in (0..all).step_by(ROUND) {
             let span = start..all.min(start + ROUND);
+            if let Some((users, values, released)) = integers
+                && self.is_plain(&times[span.clone()])
+            {
+                // The shortest way.
+                let (users, values) = (&users[span.clone()], &values[span.clone()]);
+                choose(span.len(), released.rows.map(|rows| &rows[span.clone()]), &mut rows);
+                let seen = Integers { users, values, rows: &rows, field: released.field };
+                self.count_integers(&times[span], seen, &mut memo);
+                continue;
+            }
             sights.clear();
             for Released { field, values, rows: released } in fields {
                 choose(span.len(), released.map(|rows| &rows[span.clone()]), &mut rows);
@@ -60,14 +76,30 @@ impl Meter {
             }
             self.count(&sights);
         }
-        self.scratch = Scratch { rows, desk, sights };
+        memo.clear();
+        self.scratch = Scratch { memo, rows, desk, sights };
         Ok(())
     }
 
     /// Whether all times are in the present period, so that their order makes no difference.
     fn is_plain(&self, times: &[i64]) -> bool {
         let (from, to) = self.span(self.period());
+        // The smallest number is no time.
+        let from = from.max(i64::MIN + 1);
         self.clock != i64::MIN && times.iter().all(|time| (from..=to).contains(time))
+    }
+
+    /// Takes in rows of the present period.
+    fn count_integers(&mut self, times: &[i64], seen: Integers, memo: &mut Memo) {
+        let Some(latest) = seen.rows.iter().map(|row| times[*row as usize]).max() else { return };
+        self.advance(latest);
+        let period = self.period();
+        memo.turn_to(period);
+        let Self { open, lens, budget, .. } = self;
+        let open = open.entry(period).or_insert_with(|| Open(Period::new(lens, budget).ok()));
+        let Some(measured) = &mut open.0 else { return };
+        let counted = measured.count_integers(seen, memo, lens, budget);
+        open.check(counted, budget);
     }
 
     /// Takes in what was seen of records that left, in order.
@@ -128,7 +160,8 @@ impl Meter {
             && is_over(&self.settings, time, *first.key())
         {
             let (period, mut open) = first.remove_entry();
-            let found = Reading { is_over: true, ..open.reading(period, &self.lens, &mut self.budget) };
+            let found =
+                Reading { is_over: true, ..open.reading(period, &self.lens, &mut self.budget) };
             if let Open(Some(measured)) = open {
                 measured.free(&mut self.budget);
             }
@@ -149,6 +182,15 @@ impl Meter {
             self.finished.pop_front();
         }
     }
+}
+
+/// The columns of one field, where they are integers and nothing is missing.
+fn integers<'a>(
+    users: &'a dyn Column,
+    fields: &'a [Released<'a>],
+) -> Option<(&'a [i64], &'a [i64], &'a Released<'a>)> {
+    let [field] = fields else { return None };
+    Some((users.words()?, field.values.words()?, field))
 }
 
 /// The rows that left.

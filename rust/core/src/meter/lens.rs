@@ -28,6 +28,12 @@ pub struct Sight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field(u128);
 
+impl Field {
+    pub(super) fn tweak(self) -> u128 {
+        self.0
+    }
+}
+
 /// Makes words of users and values.
 pub struct Lens {
     hasher: Hasher,

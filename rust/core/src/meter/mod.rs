@@ -15,6 +15,7 @@ mod entry;
 mod intake;
 mod lens;
 mod lines;
+mod memo;
 mod open;
 mod part;
 mod parts;
@@ -184,7 +185,9 @@ impl Meter {
     pub fn present(&mut self) -> Reading {
         let period = self.period();
         let none = Reading { period, ..Reading::default() };
-        self.open.get_mut(&period).map_or(none, |open| open.reading(period, &self.lens, &mut self.budget))
+        self.open
+            .get_mut(&period)
+            .map_or(none, |open| open.reading(period, &self.lens, &mut self.budget))
     }
 
     /// All periods of which there is something to be shown, in order.

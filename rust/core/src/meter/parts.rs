@@ -109,7 +109,9 @@ impl Parts {
     ) -> Result<(), Full> {
         let number = self.part_of(release.user());
         let log = &mut self.logs[number];
-        if log.waits && let Some(place) = log.releases.get_mut(log.len) {
+        if log.waits
+            && let Some(place) = log.releases.get_mut(log.len)
+        {
             *place = release;
             log.len = log.len.wrapping_add(1);
             // The line behind: there are many logs, and a write waits for its line.

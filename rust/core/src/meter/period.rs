@@ -117,7 +117,7 @@ impl Period {
             }
             let mut numbers = [0; GROUP];
             for (sight, number) in group.iter().zip(&mut numbers) {
-                *number = self.number(Mark::new(sight.value), budget)?;
+                *number = self.number(sight.value, budget)?;
                 self.parts.prefetch_log(Mark::new(sight.user));
             }
             for (sight, number) in group.iter().zip(numbers) {
@@ -130,12 +130,18 @@ impl Period {
 
     /// The number of a value; the next one if it is new.
     #[inline(always)]
-    fn number(&mut self, mark: Mark, budget: &mut Budget) -> Result<u32, Full> {
+    pub(super) fn number(&mut self, value: u128, budget: &mut Budget) -> Result<u32, Full> {
         let next = self.values.len();
-        let wanted = Numbered { mark, number: next as u32 };
+        let wanted = Numbered { mark: Mark::new(value), number: next as u32 };
         let (line, at, is_new) = self.values.entry(wanted, budget)?;
         let number = line.numbers[at];
         if is_new && next >= MOST_VALUES { Err(Full) } else { Ok(number) }
+    }
+
+    /// Tells the CPU that a release of this user will come soon.
+    #[inline(always)]
+    pub(super) fn prefetch_log(&self, user: Mark) {
+        self.parts.prefetch_log(user);
     }
 
     /// Brings everything up to date. After an error it is not to be used any more.
@@ -170,7 +176,8 @@ impl Period {
         Ok(self.values.entry(value, budget)?.2)
     }
 
-    /// Takes over that a user had a value when it was saved.
+    /// Takes in that a user has a value.
+    #[inline(always)]
     pub(super) fn put_release(
         &mut self,
         release: Release,

@@ -10,8 +10,8 @@
 //! order of the hashes up to the length of a run, and runs never wrap: behind the last line that hashes
 //! lead to there are some more.
 
-use super::entry::Line;
 use super::block::{Block, Pool};
+use super::entry::Line;
 use crate::memory::Budget;
 
 /// Lines of the smallest segment and of the largest, as powers of two.

@@ -74,9 +74,8 @@ fn parts_hold_what_users_have() {
 fn many_values_of_one_user_are_no_end() {
     let (hasher, mut budget) = (hasher(), Budget::new(None));
     let mut parts = Parts::new(0x9ABC_DEF1_1234_5679, &mut budget).unwrap();
-    let outcome = (0..600_000).try_for_each(|value| {
-        parts.note(Release::new(mark(1), value * 32), &hasher, &mut budget)
-    });
+    let outcome = (0..600_000)
+        .try_for_each(|value| parts.note(Release::new(mark(1), value * 32), &hasher, &mut budget));
     assert_eq!(outcome, Ok(()));
     parts.take_in_all(&hasher, &mut budget).unwrap();
     assert_eq!(parts.pairs, 600_000);
