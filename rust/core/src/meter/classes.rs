@@ -1,7 +1,8 @@
 //! Who looks the same: users by the fingerprint of what they have.
 
+use super::changed::Changed;
 use super::entry::{Class, ClassLine, Mark};
-use super::part::{Changed, GROUP};
+use super::part::GROUP;
 use super::parts::Parts;
 use super::sizes::Sizes;
 use super::table::{Full, Table};

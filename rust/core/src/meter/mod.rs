@@ -10,8 +10,10 @@
 //! come, and when it is over only its figures remain.
 
 mod block;
+mod changed;
 mod classes;
 mod entry;
+mod growth;
 mod intake;
 mod lens;
 mod lines;

@@ -9,9 +9,11 @@
 //! of databases are made like that.)
 
 use super::block::{Block, Pool};
+use super::changed::Changed;
 use super::entry::Mark;
+use super::growth::{Lack, is_of_latter};
 use super::lines::{Release, User};
-use super::part::{Changed, GROUP, Lack, Part, is_of_latter};
+use super::part::{GROUP, Part};
 use super::table::Full;
 use crate::key::Hasher;
 use crate::memory::{Budget, fetch};
@@ -36,9 +38,9 @@ impl Log {
     }
 }
 
-/// One release for each line that the part has: so each line is fetched once for one release, or fewer times.
+/// About one release for each line of the part: so a release fetches one line at most, instead of three.
 fn length_for(part: &Part) -> usize {
-    part.room().next_power_of_two().clamp(SHORTEST, LONGEST)
+    (1_usize << part.room().ilog2()).clamp(SHORTEST, LONGEST)
 }
 
 /// The users of a period.
