@@ -147,8 +147,8 @@ impl Meter {
     }
 
     /// Lets go of all that is measured at present; the periods to which more may come say that they were
-    /// stopped. So whoever is to be erased is: one user cannot be, for there is nothing to look their
-    /// pairs up by. And nobody takes for whole what was not seen from its beginning.
+    /// stopped. So whoever is to be erased is: without one user, the k of others would be that of no
+    /// output that there is. And nobody takes for whole what was not seen from its beginning.
     pub fn give_up(&mut self) {
         for Open(open) in self.open.values_mut() {
             if let Some(measured) = open.take() {
