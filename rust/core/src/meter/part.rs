@@ -125,7 +125,8 @@ impl Part {
 
     #[inline(always)]
     pub(super) fn home(&self, mark: Mark) -> usize {
-        (mark.high.wrapping_shl(self.depth) >> 32) as usize * self.index.len() >> 32
+        let rest = mark.high.wrapping_shl(self.depth) >> 32;
+        (rest.wrapping_mul(self.index.len() as u64) >> 32) as usize
     }
 
     fn put(&mut self, at: usize, tag: u16, mark: Mark) -> u16 {
