@@ -2,14 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ENGINES := .venv-engines/bin
+SPARK := .venv-spark/bin
 RUST := $(shell find rust/arrow rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
-.PHONY: help demo test test-engines check check-k picture bench bench-quick bench-engines \
+.PHONY: help demo test test-engines test-kafka test-spark check check-k picture bench bench-quick bench-engines \
 	bench-engines-quick engine-jars soak wheel clean
 help:
 	@echo "make demo    install into .venv and show what zveil does"
 	@echo "make test    install into .venv and run every test"
-	@echo "make test-engines   put the engines to the test, on a real broker (needs Java 17 and Maven)"
+	@echo "make test-engines   put all engines to the test (needs Java 17 and Maven)"
+	@echo "make test-kafka     Kafka alone, on a real broker"
+	@echo "make test-spark     Spark alone, on a cluster of two workers"
 	@echo "make check   lints and types: ruff, mypy, stubs against the module, rustfmt, clippy"
 	@echo "make check-k hold the audit's k against an independent program"
 	@echo "make bench   measure side by side with the peers (about half an hour)"
@@ -50,8 +53,23 @@ engine-jars:
 	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-engines $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-test-engines: engine-jars .venv-engines/ready
-	$(ENGINES)/python -m pytest tests/engines
+# The engines do not install side by side: their ranges of pyarrow exclude each other.
+.venv-spark/ready: .venv/ready pyproject.toml
+	@test -x $(SPARK)/python || { echo "making .venv-spark ..."; $(PYTHON) -m venv .venv-spark; }
+	@$(SPARK)/python -m pip install --quiet --upgrade pip
+	@$(SPARK)/python -m pip install --quiet --group test-spark
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-spark $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+# One engine behind the other: each wants the machine for itself.
+test-engines: test-kafka test-spark
+
+# Most of it is waiting, for groups to form and brokers to start: so more at once than there are cores.
+test-kafka: engine-jars .venv-engines/ready .venv-spark/ready
+	$(ENGINES)/python -m pytest --numprocesses 3 --dist worksteal tests/engines --ignore tests/engines/spark
+
+test-spark: .venv-spark/ready
+	$(SPARK)/python -m pytest tests/engines/spark
 
 check: .venv/ready
 	$(BIN)/ruff check .
@@ -71,7 +89,7 @@ bench bench-quick: .venv/ready
 	@$(BIN)/python -m pip install --quiet --requirement benchmarks/requirements.txt ./benchmarks/peers
 	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick)
 
-bench-engines bench-engines-quick: engine-jars .venv-engines/ready
+bench-engines bench-engines-quick: engine-jars .venv-engines/ready .venv-spark/ready
 	$(ENGINES)/python benchmarks/engines/run.py $(if $(filter bench-engines-quick,$@),--quick)
 
 SOAK ?= 2h
@@ -92,4 +110,4 @@ wheel: .venv/ready
 	rm -rf dist/tests
 
 clean:
-	rm -rf .venv .venv-engines .venv-wheel .venv-check-k dist target benchmarks/peers/target
+	rm -rf .venv .venv-engines .venv-spark .venv-wheel .venv-check-k dist target benchmarks/peers/target

@@ -5,21 +5,19 @@ usage: python benchmarks/run.py [--quick] [--only SECTION ...] [--out FILE]
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 
 import extremes
 import hold
 import memory
 import meter
-import peers
 import privacy
 import pseudonyms
 import report
+import running
 import serve
 import speed
 import state
@@ -75,13 +73,10 @@ def measure(scale: Scale, sections: Sequence[str]) -> list[report.Result]:
 
 
 def main() -> int:
-    """Measure, print the table, keep the run."""
+    """Measure what was asked for."""
     sections = [*ON_GRID, *ON_THEIR_OWN]
-    parser = argparse.ArgumentParser(
-        prog="run.py", description="Measure the gate and `zveil run` side by side with its peers."
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="small sizes, to see that everything works"
+    parser = running.parser(
+        "Measure the gate and `zveil run` side by side with its peers.", "benchmarks/runs"
     )
     parser.add_argument(
         "--only",
@@ -91,33 +86,16 @@ def main() -> int:
         default=sections,
         help=f"only these sections: {', '.join(sections)}",
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="where the JSON goes (a whole run: benchmarks/runs/<date>-<processor>.json)",
-    )
     options = parser.parse_args()
     scale = QUICK if options.quick else FULL
-
-    start = perf_counter()
-    try:
-        results = measure(scale, options.only)
-    except peers.DisagreementError as error:
-        print(f"run.py: {error}; nothing was kept", file=sys.stderr)
-        return 1
-    seconds = perf_counter() - start
-
-    machine = report.machine()
-    print(f"{machine['cpu']}, {machine['cores']} cores; {seconds:.0f} s\n")
-    print(report.table(results, judged=scale.judged))
-    print(report.summary(results, judged=scale.judged))
-    # A partial or quick run does not belong among the kept ones.
-    whole = not options.quick and set(options.only) == set(sections)
-    if whole or options.out:
-        path = report.keep(report.document(results, scale, seconds=seconds), options.out)
-        print(f"Kept: {path.name}")
-    return 0
+    return running.run(
+        partial(measure, scale, options.only),
+        scale,
+        out=options.out,
+        # A partial or quick run does not belong among the kept ones.
+        is_whole=not options.quick and set(options.only) == set(sections),
+        folder=report.RUNS,
+    )
 
 
 if __name__ == "__main__":

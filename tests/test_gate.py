@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from zveil import Gate, Stats
+from zveil import Gate, SnapshotError, Stats
 
 
 def exact(z: int, window: int, **options: object) -> Gate:
@@ -340,3 +340,27 @@ def test_a_gate_is_not_pickled_and_shows_no_secret() -> None:
     assert repr(gate) == "Gate(z=2, window_ns=3600000000000, z_max=2, lateness_ns=3600000000000)"
     assert gate.key == b"k" * 32
     assert Gate(z=2, window="1h").key != Gate(z=2, window="1h").key
+
+
+def test_a_gate_goes_on_from_its_bytes() -> None:
+    key = b"k" * 32
+    gate, twin = (Gate(z=3, window="1h", time_unit="ms", key=key) for _ in range(2))
+    visits = [(number * 40_000, f"u{number % 5}", f"a{number % 3}") for number in range(200)]
+    for visit in visits:
+        assert gate.observe(*visit) == twin.observe(*visit)
+        gate = Gate.from_bytes(gate.to_bytes(), key)
+    assert gate.stats(entries=False) == twin.stats(entries=False)
+
+
+def test_bytes_of_another_key_or_altered_are_refused() -> None:
+    gate = Gate(z=3, window="1h", key=b"k" * 32)
+    gate.observe(0, "ada", "example.org")
+    state = gate.to_bytes()
+    assert b"ada" not in state
+    for changed in (state[:-1], state[:60] + bytes([state[60] ^ 1]) + state[61:], b"", b"x" * 100):
+        with pytest.raises(SnapshotError):
+            Gate.from_bytes(changed, gate.key)
+    with pytest.raises(SnapshotError, match="key"):
+        Gate.from_bytes(state, b"o" * 32)
+    with pytest.raises(ValueError, match="key: expected the 32 bytes"):
+        Gate.from_bytes(state, None)  # type: ignore[arg-type]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zveil.engines.kafka.client import ClientError, Clients, parse_settings, read_settings
+from zveil.engines.kafka.client import ClientError, Clients
+from zveil.engines.kafka.settings import parse_settings, read_settings
 
 TOPICS = ("--brokers", "localhost:9092", "--from", "a", "--to", "b", "--group", "g")
 RULE = ("--time", "ts", "--user", "uid", "--attribute", "host", "-z", "3", "--window", "1h")

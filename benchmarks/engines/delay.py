@@ -27,7 +27,8 @@ END_S = 10.0
 
 def send(brokers: str, topic: str, rate: float, seconds: float, begin: float) -> None:
     """Send each record when it is due."""
-    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 1, "acks": 1})
+    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 1, "acks": 1,
+                         "socket.nagle.disable": True})  # fmt: skip
     producer.list_topics(topic, timeout=30)  # it is connected before the first is due
     for number, (key, value) in enumerate(even(rate, seconds)):
         due = begin + number / rate
@@ -42,7 +43,7 @@ def read(brokers: str, topic: str, rate: float, seconds: float, begin: float) ->
     """Read until all have come, or nothing comes any more."""
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "reader",
                          "isolation.level": "read_committed", "fetch.wait.max.ms": 100,
-                         "enable.auto.commit": False})  # fmt: skip
+                         "socket.nagle.disable": True, "enable.auto.commit": False})  # fmt: skip
     consumer.assign([TopicPartition(topic, 0, 0)])
     count = int(rate * seconds)
     late = np.full(count, np.nan)

@@ -29,6 +29,8 @@ class Scale:
     rounds: int = 3
     paces: tuple[str, ...] = (THROUGHPUT, AT_ONCE)
     delay_s: int = 30
+    # Rows for Spark, in so many times the records: its start is not what is measured.
+    spark_times: int = 10
     judged: bool = True
 
 
@@ -41,6 +43,7 @@ QUICK = Scale(
     rounds=1,
     paces=(THROUGHPUT,),
     delay_s=4,
+    spark_times=1,
     judged=False,
 )
 

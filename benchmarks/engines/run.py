@@ -5,11 +5,10 @@ usage: python benchmarks/engines/run.py [--quick] [--out FILE]
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 
 HERE = Path(__file__).resolve().parent
 # The report is that of the other benchmark, the broker that of the tests.
@@ -17,47 +16,33 @@ sys.path[1:1] = [str(HERE.parent), str(HERE.parents[1] / "tests" / "engines")]
 
 import jars  # noqa: E402
 import kafka  # noqa: E402
-import report  # noqa: E402
-from messages import FULL, QUICK  # noqa: E402
-from peers import DisagreementError  # noqa: E402
+import running  # noqa: E402
+import spark  # noqa: E402
+from messages import FULL, QUICK, Scale  # noqa: E402
+from report import Result  # noqa: E402
+
+
+def runs(scale: Scale) -> list[Result]:
+    """Measure one engine behind the other."""
+    return [*kafka.runs(scale), *spark.runs(scale)]
 
 
 def main() -> int:
-    """Measure, print the table, keep the run."""
-    parser = argparse.ArgumentParser(prog="run.py", description="Measure the engines.")
-    parser.add_argument(
-        "--quick", action="store_true", help="small sizes, to see that everything works"
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="where the JSON goes (a whole run: benchmarks/engines/runs/<date>-<processor>.json)",
-    )
-    options = parser.parse_args()
+    """Measure what was asked for."""
+    options = running.parser("Measure the engines.", "benchmarks/engines/runs").parse_args()
     scale = QUICK if options.quick else FULL
-
-    start = perf_counter()
     try:
-        results = kafka.runs(scale)
-    except jars.MissingError as error:
+        return running.run(
+            partial(runs, scale),
+            scale,
+            out=options.out,
+            is_whole=not options.quick,
+            folder=HERE / "runs",
+            versions=lambda: {"kafka": broker_version(), "pyspark": spark.version()},
+        )
+    except (jars.MissingError, FileNotFoundError) as error:
         print(f"bench-engines: {error}", file=sys.stderr)
         return 1
-    except DisagreementError as error:
-        print(f"run.py: {error}; nothing was kept", file=sys.stderr)
-        return 1
-    seconds = perf_counter() - start
-
-    machine = report.machine()
-    print(f"{machine['cpu']}, {machine['cores']} cores; {seconds:.0f} s\n")
-    print(report.table(results, judged=scale.judged))
-    print(report.summary(results, judged=scale.judged))
-    if not options.quick or options.out:
-        content = report.document(results, scale, seconds=seconds)
-        content["versions"]["kafka"] = broker_version()
-        path = report.keep(content, options.out, folder=HERE / "runs")
-        print(f"Kept: {path.name}")
-    return 0
 
 
 def broker_version() -> str:

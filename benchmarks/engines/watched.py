@@ -102,12 +102,14 @@ def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_])
         raise DisagreementError(f"{len(came)} records came out, not {np.count_nonzero(mask)}")
     if [number_of(value) for value in came] != np.flatnonzero(mask).tolist():
         raise DisagreementError("other records came out than those that are released")
-    begin, done = (next(look for look in looks if look[1] >= part * last) for part in (0.1, 1))
+    at, done = (next(i for i, look in enumerate(looks) if look[1] >= last * p) for p in (0.1, 1))
+    # What is all there from one look to the next has taken that long at the most.
+    begin, end = looks[max(min(at, done - 1), 0)], looks[done]
     # Ends count the marks of transactions too, a few among thousands of records.
     left = np.cumsum(mask)
     before = int(np.searchsorted(left, begin[1] * len(came) / last))
     count = len(mask) - before
-    return Pace(count / (done[0] - begin[0]), (done[2] - begin[2]) / count * 1e9)
+    return Pace(count / (end[0] - begin[0]), (end[2] - begin[2]) / count * 1e9)
 
 
 def core_s(pid: int) -> float:

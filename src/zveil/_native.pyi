@@ -29,6 +29,7 @@ __all__ = [
     "__version__",
     "field_path",
     "load_state",
+    "open_bytes",
     "open_snapshot",
     "parse_time",
     "parse_times",
@@ -176,9 +177,6 @@ class Gate:
     def _counts(self, entries: bool) -> dict[str, Any]:
         """Count what `zveil.Gate.stats` shows."""
 
-    def _brief(self) -> dict[str, Any]:
-        """Tell what it has done and holds, as far as that is known without a pass over it."""
-
     def _resettle(
         self,
         *,
@@ -197,6 +195,9 @@ class Gate:
     def _save(self, path: str | PathLike[str], note: bytes) -> None:
         """Write a snapshot with a note beside the state."""
 
+    def _to_bytes(self, note: bytes) -> bytes:
+        """Give what `_save` writes."""
+
     def _adopt(self, saved: Saved) -> None:
         """Become the gate that was saved."""
 
@@ -214,6 +215,9 @@ class Saved:
 
 def open_snapshot(path: str | PathLike[str], key: bytes, threads: int) -> Saved:
     """Read a snapshot and check all of it."""
+
+def open_bytes(bytes: bytes, key: bytes, threads: int) -> Saved:  # noqa: A002  # as the module has it
+    """Read what `Gate._to_bytes` gave, as `open_snapshot` does."""
 
 @final
 class EventIds:

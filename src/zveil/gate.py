@@ -322,7 +322,40 @@ class Gate(_native.Gate):
         OSError
             If the file cannot be written. What stood there before still does.
         """
-        self._save(path, json.dumps({"time_unit": self._time_unit}).encode())
+        self._save(path, self._note())
+
+    def to_bytes(self) -> bytes:
+        """Give the state as bytes: what `snapshot` writes, for whoever keeps it elsewhere.
+
+        Examples
+        --------
+        >>> key = bytes(range(32))
+        >>> gate = Gate(z=2, window="1h", key=key)
+        >>> gate.observe(0, "ada", "example.org")
+        False
+        >>> Gate.from_bytes(gate.to_bytes(), key).observe(1, "bob", "example.org")
+        True
+        """
+        return self._to_bytes(self._note())
+
+    @classmethod
+    def from_bytes(cls, state: bytes, key: bytes, *, threads: int = 1) -> Self:
+        """Make the gate that `to_bytes` was asked for; it goes on as if nothing had been between.
+
+        Parameters
+        ----------
+        state
+            What `to_bytes` gave.
+        key, threads
+            As for `restore`.
+
+        Raises
+        ------
+        SnapshotError
+            If the bytes are foreign, of another version or key, cut off or altered.
+        """
+        secret = _needed(key)
+        return cls._of(_native.open_bytes(state, secret, _whole(threads, "threads", 1)), secret)
 
     @classmethod
     def restore(cls, path: str | os.PathLike[str], key: bytes, *, threads: int = 1) -> Self:
@@ -344,10 +377,14 @@ class Gate(_native.Gate):
         OSError
             If it cannot be read.
         """
-        secret = _secret(key)
-        if secret is None:
-            raise ValueError("key: expected the 32 bytes that the gate's key was, got None")
-        saved = _native.open_snapshot(path, secret, _whole(threads, "threads", 1))
+        secret = _needed(key)
+        return cls._of(_native.open_snapshot(path, secret, _whole(threads, "threads", 1)), secret)
+
+    def _note(self) -> bytes:
+        return json.dumps({"time_unit": self._time_unit}).encode()
+
+    @classmethod
+    def _of(cls, saved: _native.Saved, secret: bytes) -> Self:
         note = json.loads(saved.note)
         future = None if saved.max_future_ns is None else saved.max_future_ns / 1e9
         self = cls(1, 0, max_future=future, time_unit=note["time_unit"], key=secret)
@@ -418,3 +455,10 @@ def _secret(key: bytes | None) -> bytes | None:
     if key is None or (isinstance(key, bytes | bytearray) and len(key) == 32):
         return key if key is None else bytes(key)
     raise ValueError("key: expected 32 bytes, such as secrets.token_bytes(32)")
+
+
+def _needed(key: bytes) -> bytes:
+    secret = _secret(key)
+    if secret is None:
+        raise ValueError("key: expected the 32 bytes that the gate's key was, got None")
+    return secret

@@ -56,6 +56,10 @@ class Hierarchy:
     def _ladder(self) -> Ladder:
         return Ladder(list(self.steps))
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What climbs is made anew in the other process.
+        return {name: held for name, held in vars(self).items() if name != "_ladder"}
+
     def gate_level(self, level: int) -> int:
         """Give the number that a gate has for a level; gates count from the coarsest.
 

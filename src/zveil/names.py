@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from zveil._native import NameList
 from zveil.io import ByteSource, Compression, Format, Input, SourceError
@@ -33,18 +34,36 @@ class Names:
         ValueError
             If the file cannot be read, or holds no list; with its name, and the line.
         """
-        parts, size = [], 0
-        try:
-            given = Input(Path(file), str(file), Format.CSV, Compression.NONE, None)
-            with ByteSource(given) as source:
-                while size <= _MOST and (data := source.read()):
-                    parts.append(data)
-                    size += len(data)
-        except SourceError as error:
-            raise ValueError(str(error)) from None
-        text = b"".join(parts)
-        try:
-            names = NameList(text)
-        except ValueError as error:
-            raise ValueError(f"{file}: {error}") from None
-        return cls(str(file), hashlib.sha256(text).hexdigest(), names)
+        text = _text(file)
+        return cls(str(file), hashlib.sha256(text).hexdigest(), _parsed(file, text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # To another process, which may not have the file, goes what it held.
+        text = _text(self.file)
+        if hashlib.sha256(text).hexdigest() != self.digest:
+            raise ValueError(f"{self.file}: has changed since it was read; read the policy again")
+        return _unpacked, (self.file, text)
+
+
+def _text(file: str | Path) -> bytes:
+    parts, size = [], 0
+    try:
+        given = Input(Path(file), str(file), Format.CSV, Compression.NONE, None)
+        with ByteSource(given) as source:
+            while size <= _MOST and (data := source.read()):
+                parts.append(data)
+                size += len(data)
+    except SourceError as error:
+        raise ValueError(str(error)) from None
+    return b"".join(parts)
+
+
+def _parsed(file: str | Path, text: bytes) -> NameList:
+    try:
+        return NameList(text)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
+def _unpacked(file: str, text: bytes) -> Names:
+    return Names(file, hashlib.sha256(text).hexdigest(), _parsed(file, text))

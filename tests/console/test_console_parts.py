@@ -110,10 +110,13 @@ def test_curves_are_those_of_the_model() -> None:
     assert at_20["paper"] == pytest.approx(0.86921, abs=1e-5)
     assert at_20["released"] == pytest.approx(0.603, abs=1e-3)
     found = curves(population, GIVEN)
-    for at in (0, 20, -1):
+    for at in (0, 20):
         single = point(population, GIVEN | {"z": found["z"][at]})
         assert all(found[name][at] == single[name] for name in ("visible", "paper", "released"))
     assert found["paper"] == sorted(found["paper"])
+    # Where nobody is to be seen, nothing is said of those who are.
+    assert found["visible"][-1] is None
+    assert point(population, GIVEN | {"z": found["z"][-1]})["visible_share"] * 50_000 < 1
     # Ids that change sooner leave fewer windows to link.
     sooner = point(population, GIVEN | {"z": 60, "rotate": 4})
     assert sooner["visible"] == pytest.approx(0.95, abs=0.01)

@@ -92,6 +92,10 @@ def test_the_ways_to_reach_it(tabs: Any, service: Service) -> None:
     expect(page.locator("#policy")).to_contain_text(f"z = {z}\n")
     expect(page.locator("#policy")).to_contain_text('rotate = "1 window"')
     expect(outcome(page)).to_contain_text("as you want")
+    expect(row).to_be_visible()
+    press(page, "Wanted", "End")
+    expect(page.get_by_text("find them anew")).to_be_visible()
+    expect(row).not_to_be_visible()
 
 
 def test_a_mistake_in_the_fields_is_told(tabs: Any, service: Service) -> None:

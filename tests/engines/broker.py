@@ -8,6 +8,7 @@ As a program it runs until it is interrupted, its data in a temporary folder:
 import argparse
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jars import jars, java
 
 HOST = "127.0.0.1"
-PATIENCE_S = 90
+PATIENCE_S = 240
 SASL_USER, SASL_PASSWORD = "tester", "secret"
 
 # One node has one replica of everything. Little memory and few threads; groups and transactions
@@ -68,19 +70,48 @@ SETTINGS = {
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports that nobody listens at."""
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [int(taken.getsockname()[1]) for taken in sockets]
-    for taken in sockets:
-        taken.close()
-    return ports
+    """Find ports that nobody listens at, nor gets by chance while their broker is away."""
+    # The system gives connections that begin here those from 32,768 on.
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(16_000, 32_000)
+        with suppress(OSError), socket.create_server((HOST, port)):
+            if port not in found:
+                found.append(port)
+    return found
 
 
 class BrokerError(Exception):
     """The broker did not do what was asked; the message has the end of its log."""
 
 
-class Broker:
+class Address:
+    """Where a broker is."""
+
+    def __init__(self, bootstrap: str, sasl_bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.sasl_bootstrap = sasl_bootstrap
+
+    def admin(self) -> AdminClient:
+        """Make a client that administers it."""
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def create_topic(self, name: str, partitions: int = 1, **config: Any) -> str:
+        """Make a topic and wait for its partitions to have a leader; options with _ for dots."""
+        settings = {key.replace("_", "."): str(value) for key, value in config.items()}
+        admin = self.admin()
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
+        admin.create_topics([topic])[name].result(PATIENCE_S)
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            found = admin.list_topics(name, timeout=PATIENCE_S).topics[name].partitions
+            if len(found) == partitions and all(part.leader == 1 for part in found.values()):
+                return name
+            time.sleep(0.05)
+        raise BrokerError(f"topic {name} has no leader")
+
+
+class Broker(Address):
     """One Apache Kafka, its data and its ports, which stay the same when it is started again."""
 
     def __init__(
@@ -103,9 +134,7 @@ class Broker:
         self._cores = cores
         self.log = folder / "broker.log"
         own, controller, sasl = free_ports(3)
-        own = port or own
-        self.bootstrap = f"{HOST}:{own}"
-        self.sasl_bootstrap = f"{HOST}:{sasl}"
+        super().__init__(f"{HOST}:{port or own}", f"{HOST}:{sasl}")
         shown = f"PLAINTEXT://{self.bootstrap},SASL://{self.sasl_bootstrap}"
         self._settings = SETTINGS | {
             "listeners": f"{shown},CONTROLLER://{HOST}:{controller}",
@@ -171,24 +200,6 @@ class Broker:
         if self._process is not None:
             self.stop()
         self.start()
-
-    def admin(self) -> AdminClient:
-        """Make a client that administers it."""
-        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-
-    def create_topic(self, name: str, partitions: int = 1, **config: Any) -> str:
-        """Make a topic and wait for its partitions to have a leader; options with _ for dots."""
-        settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        admin = self.admin()
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
-        admin.create_topics([topic])[name].result(PATIENCE_S)
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            found = admin.list_topics(name, timeout=PATIENCE_S).topics[name].partitions
-            if len(found) == partitions and all(part.leader == 1 for part in found.values()):
-                return name
-            time.sleep(0.05)
-        raise BrokerError(f"topic {name} has no leader")
 
     def _format(self, properties: Path) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

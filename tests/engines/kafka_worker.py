@@ -1,18 +1,19 @@
 """`zveil kafka` as an engine: workers of a group, started, watched and ended as a user would."""
 
 import itertools
+import os
 import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from broker import Broker
+from broker import Address
 from cases import Case, Told, coarsest, spread
 from native import PROGRAM, policy_file
 from topics import behind, positions, produce, read, shares, values
 
-PATIENCE_S = 120
+PATIENCE_S = 240
 _numbers = itertools.count(1)
 
 
@@ -35,6 +36,10 @@ class Worker:
     def end(self) -> None:
         """End it in order."""
         self.process.terminate()
+        self.ended()
+
+    def ended(self) -> None:
+        """Wait until it ends by itself."""
         assert self.process.wait(PATIENCE_S) == 0, self.said()
 
     def said(self) -> str:
@@ -49,7 +54,7 @@ class Worker:
         self.process.wait()
 
 
-def until_decided(broker: Broker, group: str, topic: str, workers: Sequence[Worker]) -> None:
+def until_decided(broker: Address, group: str, topic: str, workers: Sequence[Worker]) -> None:
     """Wait until a group has committed all that a topic holds."""
     wanted = behind(read(broker.bootstrap, topic))
     until = time.monotonic() + PATIENCE_S
@@ -60,7 +65,7 @@ def until_decided(broker: Broker, group: str, topic: str, workers: Sequence[Work
         time.sleep(0.1)
 
 
-def until_joined(broker: Broker, group: str, workers: Sequence[Worker]) -> None:
+def until_joined(broker: Address, group: str, workers: Sequence[Worker]) -> None:
     """Wait until each worker is a member of the group and has its partitions."""
     until = time.monotonic() + PATIENCE_S
     while [bool(share) for share in shares(broker.bootstrap, group)] != [True] * len(workers):
@@ -73,7 +78,7 @@ def until_joined(broker: Broker, group: str, workers: Sequence[Worker]) -> None:
 def told(
     case: Case,
     folder: Path,
-    broker: Broker,
+    broker: Address,
     *,
     partitions: int,
     delivery: str = "exactly-once",
@@ -85,29 +90,32 @@ def told(
     that partitions change hands on the way. A record with several attributes belongs to several
     partitions: it comes from another topic, and `zveil kafka rekey` splits it.
     """
-    name = f"conformance-{next(_numbers)}"
+    name = f"conformance-{os.getpid()}-{next(_numbers)}"
     source, sink = f"{name}-in", f"{name}-out"
     for topic in (source, sink):
         broker.create_topic(topic, partitions)
-    policy = policy_file(case, folder)
-    if len(case.attributes) == 1:
+    asked = ("--policy", policy_file(case, folder), "--brokers", broker.bootstrap)
+    between = (*asked, "--group", name, "--from", source, "--to", sink, "--delivery", delivery)
+    if len(case.attributes) > 1:
+        raw = broker.create_topic(f"{name}-raw")
+        produce(broker.bootstrap, raw, [(0, None, line) for line in case.lines()])
+        apart = (*asked, "--group", f"{name}-rekey", "--from", raw, "--to", source)
+        with Worker(folder, "rekey", *apart, "--once") as splitting:
+            splitting.ended()
+        parts: list[list[tuple[int, bytes, bytes]]] = [[]]
+    else:
         messages = keyed(case, partitions)
         length = -(-len(messages) // workers)
         parts = [messages[at : at + length] for at in range(0, len(messages), length)]
-    else:
-        parts = [[]]
-        raw = broker.create_topic(f"{name}-raw")
-        produce(broker.bootstrap, raw, [(0, None, line) for line in case.lines()])
-        asked = ("--policy", policy, "--brokers", broker.bootstrap, "--group", f"{name}-rekey")
-        with Worker(folder, "rekey", *asked, "--from", raw, "--to", source) as splitting:
-            until_decided(broker, f"{name}-rekey", raw, [splitting])
-            splitting.end()
-    asked = ("--policy", policy, "--brokers", broker.bootstrap, "--group", name, "--from", source,
-             "--to", sink, "--delivery", delivery)  # fmt: skip
+    if workers == 1:
+        produce(broker.bootstrap, source, parts[0])
+        with Worker(folder, *between, "--once") as worker:
+            worker.ended()
+        return case.read(values(read(broker.bootstrap, sink)))
     with ExitStack() as stack:
         started: list[Worker] = []
         for part in parts:
-            started.append(stack.enter_context(Worker(folder, *asked)))
+            started.append(stack.enter_context(Worker(folder, *between)))
             until_joined(broker, name, started)
             produce(broker.bootstrap, source, part)
             until_decided(broker, name, source, started)

@@ -18,7 +18,7 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "not judged" in done.stdout
     kept = json.loads(out.read_text(encoding="utf-8"))
-    assert kept["versions"].keys() >= {"zveil", "confluent-kafka", "kafka"}
+    assert kept["versions"].keys() >= {"zveil", "confluent-kafka", "kafka", "pyspark"}
     shown = {(ratio["what"], ratio["case"].partition(",")[0], ratio["beside"], ratio["met"])
              for ratio in kept["ratios"]}  # fmt: skip
     peers = ("the same in Python", "the same in Python, one by one", "the loop without a gate")
@@ -26,5 +26,6 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
               for delivery in ("exactly-once", "at-least-once") for peer in peers}  # fmt: skip
     wanted |= {("Kafka, delay, p99", "exactly-once", "200 ms", None)}
     wanted |= {("Kafka, delay, p99", "at-least-once", "20 ms", None)}
+    wanted |= {("Spark, two cores", "20", "zveil run", None)}
     assert shown == wanted
     assert sorted(BENCHMARK.glob("runs/*")) == before

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import broker as module
 import pytest
-from broker import SASL_PASSWORD, SASL_USER, Broker
+from broker import SASL_PASSWORD, SASL_USER, Address, Broker
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from jars import MissingError, jars, java, maven
@@ -23,7 +23,7 @@ def is_there(pid: int) -> bool:
     return True
 
 
-def test_messages_come_back_in_their_order(broker: Broker, topic: Callable[..., str]) -> None:
+def test_messages_come_back_in_their_order(broker: Address, topic: Callable[..., str]) -> None:
     name = topic(partitions=2)
     sent = [(number % 2, b"key", b"%d" % number) for number in range(100)]
     produce(broker.bootstrap, name, sent)
@@ -32,14 +32,14 @@ def test_messages_come_back_in_their_order(broker: Broker, topic: Callable[..., 
     assert ends(broker.bootstrap, name) == {0: 50, 1: 50}
 
 
-def test_every_test_has_topics_of_its_own(broker: Broker, topic: Callable[..., str]) -> None:
+def test_every_test_has_topics_of_its_own(broker: Address, topic: Callable[..., str]) -> None:
     first, second = topic(), topic()
     produce(broker.bootstrap, first, [(0, None, b"here")])
     assert first != second
     assert read(broker.bootstrap, second) == []
 
 
-def test_what_was_aborted_is_not_read(broker: Broker, topic: Callable[..., str]) -> None:
+def test_what_was_aborted_is_not_read(broker: Address, topic: Callable[..., str]) -> None:
     name = topic()
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "aborting",
                          "log_level": 0})  # fmt: skip
@@ -53,7 +53,7 @@ def test_what_was_aborted_is_not_read(broker: Broker, topic: Callable[..., str])
     assert len(read(broker.bootstrap, name, committed=False)) == 2
 
 
-def test_what_a_group_committed_is_told(broker: Broker, topic: Callable[..., str]) -> None:
+def test_what_a_group_committed_is_told(broker: Address, topic: Callable[..., str]) -> None:
     name = topic(partitions=2)
     produce(broker.bootstrap, name, [(1, None, b"a"), (1, None, b"b")])
     assert positions(broker.bootstrap, "counting", name) == {}
@@ -63,7 +63,7 @@ def test_what_a_group_committed_is_told(broker: Broker, topic: Callable[..., str
     assert positions(broker.bootstrap, "counting", name) == {1: 2}
 
 
-def test_it_asks_for_a_password(broker: Broker) -> None:
+def test_it_asks_for_a_password(broker: Address) -> None:
     def login(password: str) -> AdminClient:
         return AdminClient({"bootstrap.servers": broker.sasl_bootstrap, "log_level": 0,
                             "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from broker import Broker
+from broker import Address
 from test_documents import ON_A_BROKER, blocks, check_setup, is_setup, scripts, settled
 
 ADDRESS = "localhost:9092"
@@ -40,7 +40,7 @@ def printed_by(script: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("document", ON_A_BROKER, ids=lambda document: document.name)
-def test_blocks_run_and_print_what_is_said(document: Path, broker: Broker, tmp_path: Path) -> None:
+def test_blocks_run_and_print_what_is_said(document: Path, broker: Address, tmp_path: Path) -> None:
     assert not [block for block in blocks(document) if block.kind == "python"]
     typed, wanted = [], {}
     for block, output in scripts(document):

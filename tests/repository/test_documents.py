@@ -28,6 +28,8 @@ DOCUMENTS = [
 ]
 # These are run by `make test-engines`, which has the broker that they speak to.
 ON_A_BROKER = [document for document in MANUAL if document.name == "kafka.md"]
+# And these by `make test-spark`, which has Spark.
+IN_SPARK = [document for document in MANUAL if document.name == "spark.md"]
 
 # A block of any other kind would be neither run nor known to be for reading only. An output block
 # is what the sh block before it prints, on standard output and standard error.
@@ -150,7 +152,7 @@ def free_port() -> str:
         return str(opened.getsockname()[1])
 
 
-def run_shell(script: str, folder: Path) -> str:
+def run_shell(script: str, folder: Path, *, patience_s: float = 120) -> str:
     """Run commands as a person would type them; what they print."""
     programs = Path(sys.executable).parent
     port = free_port()
@@ -167,7 +169,7 @@ def run_shell(script: str, folder: Path) -> str:
         start_new_session=True,
     )
     try:
-        printed = started.communicate(timeout=120)[0].decode()
+        printed = started.communicate(timeout=patience_s)[0].decode()
     finally:
         # What it left running in the background, too.
         with suppress(ProcessLookupError):
@@ -203,7 +205,7 @@ def scripts(document: Path) -> list[tuple[Block, Block | None]]:
 
 
 @pytest.mark.parametrize(
-    "document", [each for each in DOCUMENTS if each not in ON_A_BROKER], ids=by_name
+    "document", [each for each in DOCUMENTS if each not in ON_A_BROKER + IN_SPARK], ids=by_name
 )
 def test_blocks_run_and_print_what_is_said(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -37,6 +37,23 @@ impl Crew {
         }
     }
 
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Does `own` here, and `help` meanwhile on every other thread there is; comes back when all are
+    /// done.
+    pub(crate) fn assisted<R>(&self, help: impl Fn() + Sync, own: impl FnOnce() -> R) -> R {
+        let help = &help;
+        match self.pool() {
+            Some(pool) => pool.in_place_scope(|scope| {
+                (1..self.threads).for_each(|_| scope.spawn(move |_| help()));
+                own()
+            }),
+            None => own(),
+        }
+    }
+
     fn pool(&self) -> Option<Arc<ThreadPool>> {
         if self.threads < 2 {
             return None;
@@ -96,6 +113,21 @@ mod tests {
         let crew = Crew::new(2);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             crew.run(vec![Box::new(|| {}), Box::new(|| panic!("on purpose"))]);
+        }));
+        assert!(outcome.is_err());
+    }
+
+    #[test]
+    fn help_is_done_beside_the_own_work() {
+        for threads in 1..5 {
+            let crew = Crew::new(threads);
+            let helped = AtomicUsize::new(0);
+            let own = crew.assisted(|| _ = helped.fetch_add(1, Ordering::Relaxed), || 7);
+            assert_eq!((own, helped.load(Ordering::Relaxed)), (7, threads - 1));
+        }
+        let crew = Crew::new(2);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            crew.assisted(|| panic!("on purpose"), || {});
         }));
         assert!(outcome.is_err());
     }

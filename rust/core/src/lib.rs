@@ -55,7 +55,7 @@ pub use meter::{Field, Lens, Meter, MeterSettings, Reading, Released, Shown, Sig
 pub use names::{ListError, NameFilter, NameList};
 pub use noise::NoiseSettings;
 pub use pseudonym::{ChainError, Keyring, Maker, Named, Periods, Pseudonym, PseudonymFormat};
-pub use resettle::{Brief, Resettled};
+pub use resettle::Resettled;
 pub use secret::Secret;
 pub use settings::{LARGEST_Z, MOST_LEVELS, MOST_THREADS, Rule, Settings};
 pub use swap::{Draw, Observations, Owned, Swap};

@@ -18,16 +18,6 @@ pub struct Resettled {
     pub noise: Option<NoiseSettings>,
 }
 
-/// What a gate holds, as far as that is known without a look at all of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Brief {
-    pub observed: u64,
-    pub released: u64,
-    pub attributes: u64,
-    pub bytes: u64,
-    pub clock: Option<i64>,
-}
-
 impl Gate {
     /// Goes on under other settings; the state stays as it is. A state above a lower memory limit
     /// stays whole, and nothing new is taken until there is room.
@@ -66,21 +56,6 @@ impl Gate {
         let each = most.div_ceil(self.shards.len()).max(1);
         for shard in &mut self.shards {
             shard.limit_attributes(each);
-        }
-    }
-
-    pub fn brief(&self) -> Brief {
-        let (attributes, bytes) = self
-            .shards
-            .iter()
-            .map(crate::shard::Shard::brief)
-            .fold((0, 0), |(attributes, bytes), (more, used)| (attributes + more, bytes + used));
-        Brief {
-            observed: self.observed,
-            released: self.released,
-            attributes: attributes as u64,
-            bytes: bytes as u64,
-            clock: Some(self.admission.clock).filter(|clock| *clock != i64::MIN),
         }
     }
 }
@@ -136,6 +111,6 @@ mod tests {
             .collect();
         assert_eq!(shown, [true, true, false, false, false]);
         assert!(gate.observe(1, Some(Value::Text(b"a")), Some(Value::Integer(0))));
-        assert_eq!((gate.brief().attributes, gate.stats().refused), (2, 3));
+        assert_eq!((gate.counts().attributes, gate.counts().refused), (2, 3));
     }
 }

@@ -1,4 +1,4 @@
-//! Snapshots: the whole gate in one sealed file, written atomically.
+//! Snapshots: the whole gate in one sealed file, written atomically, or the same as bytes.
 //!
 //! In the body there are settings, counters, clock, and keyed hashes with times: no user and no
 //! value, and without the key not even those.
@@ -36,6 +36,23 @@ impl Gate {
         let file = File::open(path).map_err(io("open"))?;
         let file = BufReader::with_capacity(PIECE + TAG, file);
         read(Opened::new(file, &SNAPSHOT, secret)?, secret, threads)
+    }
+
+    /// What `snapshot` writes, for whoever keeps it elsewhere than in a file.
+    pub fn to_bytes(&self, note: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let seal = Seal::new(&SNAPSHOT, &self.secret)?;
+        self.write_snapshot(Sealed::new(&mut bytes, seal)?, note)?;
+        Ok(bytes)
+    }
+
+    /// The gate that `to_bytes` or a file of `snapshot` holds, as for `restore`.
+    pub fn of_bytes(
+        bytes: &[u8],
+        secret: &Secret,
+        threads: usize,
+    ) -> Result<(Self, Vec<u8>), Error> {
+        read(Opened::new(bytes, &SNAPSHOT, secret)?, secret, threads)
     }
 
     fn write_snapshot(&self, mut out: Sealed<impl Write>, note: &[u8]) -> Outcome<()> {

@@ -446,18 +446,6 @@ impl Gate {
         Ok(())
     }
 
-    #[pyo3(name = "_brief")]
-    fn brief<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let brief = self.lock(py)?.brief();
-        let found = PyDict::new(py);
-        found.set_item("observed", brief.observed)?;
-        found.set_item("released", brief.released)?;
-        found.set_item("attributes", brief.attributes)?;
-        found.set_item("bytes", brief.bytes)?;
-        found.set_item("clock_ns", brief.clock)?;
-        Ok(found)
-    }
-
     #[pyo3(name = "_save")]
     fn save(&self, py: Python<'_>, path: PathBuf, note: &[u8]) -> PyResult<()> {
         py.detach(|| {
@@ -465,6 +453,12 @@ impl Gate {
             gate.snapshot(&path, note).map_err(Failure::from)
         })?;
         Ok(())
+    }
+
+    #[pyo3(name = "_to_bytes")]
+    fn to_bytes<'py>(&self, py: Python<'py>, note: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let saved = py.detach(|| self.guard()?.to_bytes(note).map_err(Failure::from))?;
+        Ok(PyBytes::new(py, &saved))
     }
 
     #[pyo3(name = "_adopt")]
@@ -521,7 +515,23 @@ pub(crate) fn open_snapshot(
     threads: usize,
 ) -> PyResult<Saved> {
     let secret = Secret::new(key);
-    let opened: Result<_, Error> = py.detach(|| zveil_core::Gate::restore(&path, &secret, threads));
+    let opened = py.detach(|| zveil_core::Gate::restore(&path, &secret, threads));
+    saved(py, opened)
+}
+
+#[pyfunction]
+pub(crate) fn open_bytes(
+    py: Python<'_>,
+    bytes: &[u8],
+    key: [u8; 32],
+    threads: usize,
+) -> PyResult<Saved> {
+    let secret = Secret::new(key);
+    let opened = py.detach(|| zveil_core::Gate::of_bytes(bytes, &secret, threads));
+    saved(py, opened)
+}
+
+fn saved(py: Python<'_>, opened: Result<(zveil_core::Gate, Vec<u8>), Error>) -> PyResult<Saved> {
     let (gate, note) = opened.map_err(Failure::from)?;
     let max_future_ns = gate.settings().max_future;
     let note = PyBytes::new(py, &note).unbind();

@@ -24,6 +24,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gate::Gate>()?;
     module.add_class::<gate::Saved>()?;
     module.add_function(wrap_pyfunction!(gate::open_snapshot, module)?)?;
+    module.add_function(wrap_pyfunction!(gate::open_bytes, module)?)?;
     module.add_class::<keyring::Keyring>()?;
     module.add_class::<keyring::Names>()?;
     module.add_class::<ladder::Ladder>()?;

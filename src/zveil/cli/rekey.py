@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from zveil.cli.kafka import Client, client_options
+from zveil.cli.client import Client, client_options, fields_of
 from zveil.cli.rule import policy_of
 from zveil.cli.run import of_run
+from zveil.cli.worker import watch
 
 _RULE = (
     "policy_file", "time_field", "user_field", "attribute_fields", "time_format", "keep",
@@ -22,9 +23,6 @@ _RULE = (
 @of_run(("quiet", "as_json"))
 def rekey(
     policy_file: str | None,
-    time_field: str | None,
-    user_field: str | None,
-    attribute_fields: tuple[str, ...],
     quiet: bool,
     as_json: bool,
     **said: Any,
@@ -48,16 +46,14 @@ def rekey(
       1  Kafka is not there or refuses
       2  wrong usage
     """  # noqa: D301  # click's mark for text that must not be wrapped
-    client = Client.taken(said)
-    fields: dict[str, Any] = {"time": time_field, "user": user_field}
-    fields["attributes"] = attribute_fields
+    client, fields = Client.taken(said), fields_of(said)
     if policy_file is None:
         # Whatever these say, a key does not depend on it.
         fields |= {"z": 1, "window": "1s", "raw_users": True}
     with client.told():
         from zveil.engines.kafka import fitness
+        from zveil.engines.kafka.leaving import Leaving
         from zveil.engines.kafka.rekey import KeyRecipe, check
-        from zveil.engines.kafka.worker import Leaving
 
         policy = policy_of(policy_file, said | fields | {"format": client.stated})
         # Keys depend neither on pseudonyms nor on z.
@@ -68,5 +64,5 @@ def rekey(
         made = client.recipe(policy, bytes(32), None)
         recipe = KeyRecipe(**{name: getattr(made, name) for name in made.__dataclass_fields__})
         leaving = Leaving(headers=None, timestamp=True)
-        worker = client.worker(recipe, leaving, keyed=False)
-    raise SystemExit(client.watch(worker, quiet=quiet, as_json=as_json))
+        worker = client.worker(recipe, leaving, is_keyed=False)
+    raise SystemExit(watch(worker, once=client.once, quiet=quiet, as_json=as_json))

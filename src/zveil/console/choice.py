@@ -91,6 +91,10 @@ class Choice:
             "exponent": self.exponent,
         }
 
+    def wanted(self) -> dict[str, Any]:
+        """Give all that the ways to reach it depend on: everything but what they would choose."""
+        return {name: value for name, value in self.given().items() if name not in {"z", "rotate"}}
+
     def shape(self) -> tuple[Any, ...]:
         """Give all that curves depend on: everything but the point on them."""
         without = {"z", "horizon", "rotate", "probability"}

@@ -75,8 +75,8 @@ def linked(given: Given) -> float:
 def curves(population: Population, given: Given) -> dict[str, Any]:
     """Give p_k and utility for z from 1 to where hardly anything is released.
 
-    Two estimates of p_k: averaged over the sets that users really hold, among visible users; and
-    by the paper's formula, which is too optimistic.
+    Two estimates of p_k: averaged over the sets that users really hold, among visible users (None
+    where not even one is to be expected); and by the paper's formula, which is too optimistic.
     """
     k, windows = whole(given["k"], "k", 2), linked(given)
     zs = grid(largest(population))
@@ -84,7 +84,9 @@ def curves(population: Population, given: Given) -> dict[str, Any]:
     left = [utility(population, z, windows) for z in zs]
     return {
         "z": zs,
-        "visible": [each.visible for each in found],
+        "visible": [
+            each.visible if each.visible_share * population.users >= 1 else None for each in found
+        ],
         "paper": [paper(population, z, k, windows) for z in zs],
         "released": [each.released for each in left],
         "held": [each.held for each in found],

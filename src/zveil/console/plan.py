@@ -230,6 +230,7 @@ class PlanPage:
             self._is_working = False
 
     async def _work_out(self) -> None:
+        self._ways.check()
         given, worker = self._choice.given(), self._source.worker or self._view.curves
         try:
             shape = self._choice.shape(), worker
@@ -245,8 +246,9 @@ class PlanPage:
     def _draw(self, found: dict[str, Any]) -> None:
         zs, every = found["z"], max(found["attributes"], 1)
 
-        def percents(values: list[float], of: float = 1.0) -> list[list[float]]:
-            return [[z, round(100 * each / of, 4)] for z, each in zip(zs, values, strict=True)]
+        def percents(values: list[float | None], of: float = 1.0) -> list[list[float]]:
+            known = ((z, each) for z, each in zip(zs, values, strict=True) if each is not None)
+            return [[z, round(100 * each / of, 4)] for z, each in known]
 
         series = self._anonymity.options["series"]
         series[0]["data"], series[1]["data"] = percents(found["visible"]), percents(found["paper"])

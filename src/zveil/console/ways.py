@@ -37,6 +37,7 @@ class Ways:
     ) -> None:
         self._view, self._choice, self._source, self._take = view, choice, source, take
         self._worker: Worker | None = None
+        self._asked: object = None
         with box("section", "card"):
             words("h2", "Ways to reach what you want")
             words(
@@ -56,13 +57,16 @@ class Ways:
             return
         held = self._source.worker
         worker = self._worker = held or Worker()
+        asked = self._wanted()
         self._found.clear()
         self._seek.set_visibility(False)
         self._seeking.set_text("working it out; this takes a few seconds")
         self._seeking.set_visibility(True)
         try:
             found = await worker.ask("ways", self._choice.given(), self._seeking.set_text)
+            self._asked = asked
             self._show(found["options"])
+            self.check()
         except WorkError as error:
             self._tell(str(error))
         finally:
@@ -71,6 +75,17 @@ class Ways:
                 worker.close()
             self._seeking.set_visibility(False)
             self._seek.set_visibility(True)
+
+    def check(self) -> None:
+        """Take away what was found if something else is wanted by now."""
+        if self._asked is not None and self._asked != self._wanted():
+            self._asked = None
+            self._found.clear()
+            with self._found:
+                words("p", "What you want has changed since; find them anew.", "quiet small")
+
+    def _wanted(self) -> object:
+        return self._choice.wanted(), self._source.worker
 
     def close(self) -> None:
         """Stop looking for them: the page is gone."""

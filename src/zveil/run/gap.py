@@ -72,7 +72,7 @@ class Gap:
 
 
 def _clock(gates: Sequence[Gate]) -> int | None:
-    clocks = [clock for gate in gates if (clock := gate._brief()["clock_ns"]) is not None]
+    clocks = [clock for gate in gates if (clock := gate.stats(entries=False).clock_ns) is not None]
     return max(clocks, default=None)
 
 

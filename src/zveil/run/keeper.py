@@ -191,7 +191,7 @@ class Keeper:
             output = {"mark": None, "name": outlet.name, "sink": sink}
         keys = None if self._keyring is None else self._keyring.state()
         counts = self.counts if stream is None else stream.counts()
-        briefs = [gate._brief() for gate in self._gates]
+        held = [gate.stats(entries=False) for gate in self._gates]
         note = {
             "input": self._position.as_dict(),
             "output": output,
@@ -202,9 +202,9 @@ class Keeper:
             "ended": ends,
             "steering": None if self._steering is None else self._steering.state(self._unread),
             "figures": {
-                "attributes": sum(each["attributes"] for each in briefs),
-                "bytes": sum(each["bytes"] for each in briefs),
-                "clock_ns": max((each["clock_ns"] or 0 for each in briefs), default=0) or None,
+                "attributes": sum(stats.attributes for stats in held),
+                "bytes": sum(stats.bytes for stats in held),
+                "clock_ns": max((stats.clock_ns or 0 for stats in held), default=0) or None,
                 "ids": None if self.ids is None else len(self.ids),
             },
         }

@@ -138,7 +138,7 @@ class Keeping:
         OSError
             If it is waited for, and fails.
         """
-        briefs = [gate.stats(entries=False) for gate in gates]
+        held = [gate.stats(entries=False) for gate in gates]
         stated = [each.z for each in self._policy.attributes]
         keys = None if keyring is None else keyring.state()
         note = {
@@ -149,9 +149,9 @@ class Keeping:
             "z": [[one, gate.z] for one, gate in zip(stated, gates, strict=True)],
             "counts": {"records": way.tally()["records"] + totals.records},
             "figures": {
-                "attributes": sum(each.attributes for each in briefs),
-                "bytes": sum(each.bytes for each in briefs),
-                "clock_ns": max((each.clock_ns or 0 for each in briefs), default=0) or None,
+                "attributes": sum(each.attributes for each in held),
+                "bytes": sum(each.bytes for each in held),
+                "clock_ns": max((each.clock_ns or 0 for each in held), default=0) or None,
                 "ids": None if ids is None else len(ids),
             },
             **more,

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from broker import Broker
+from broker import Address
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from kafka.workers import Feeder, Group, Stream, same
+from kafka.workers import Feeder, Group, Stream, require_same
 from topics import produce
 
 
 @pytest.fixture
-def made(broker: Broker, topic: Callable[..., str], tmp_path: Path) -> Iterator[Group]:
+def made(broker: Address, topic: Callable[..., str], tmp_path: Path) -> Iterator[Group]:
     found = Group(broker.bootstrap, topic(1), topic(1), tmp_path)
     yield found
     found.close()
@@ -25,22 +25,15 @@ def committed(made: Group, offset: int) -> None:
     consumer.close()
 
 
-def behind(stream: Stream, first: int) -> list[bytes]:
-    """What is released of the events from one on, by a gate that has seen all."""
-    numbers = range(first, len(stream.events))
-    return [each for each in stream.released() if int(each[each.rindex(b":") + 1 : -1]) in numbers]
-
-
 def test_offsets_of_others_are_gone_on_from_with_all_that_is_left(made: Group) -> None:
     stream = Stream.drawn(21, 1500, 1)
     produce(made.bootstrap, made.source, stream.messages())
     committed(made, 1000)
     worker = made.start("--once")
-    assert worker.process.wait(60) == 0
+    account = worker.ended()
     assert "does not tell where to begin" in worker.said()
-    account = worker.account()
     assert (account["records"], account["kafka"]["replayed"]) == (500, 1000)
-    assert same(made.output(), behind(stream, 1000))
+    require_same(made.output(), stream, 1000)
 
 
 def test_a_group_that_begins_now_knows_the_last_window(made: Group) -> None:
@@ -52,27 +45,27 @@ def test_a_group_that_begins_now_knows_the_last_window(made: Group) -> None:
     produce(made.bootstrap, made.source, messages[1000:])
     made.wait()
     assert worker.end()["records"] == 200
-    assert same(made.output(), behind(stream, 1000))
+    require_same(made.output(), stream, 1000)
 
 
 def test_what_was_deleted_is_told_and_makes_for_less(made: Group) -> None:
     stream = Stream.drawn(23, 3000, 1)
     messages = stream.messages()
     produce(made.bootstrap, made.source, messages[:2000])
-    assert made.start("--once").process.wait(60) == 0
+    made.start("--once").ended()
     produce(made.bootstrap, made.source, messages[2000:])
     admin = AdminClient({"bootstrap.servers": made.bootstrap})
     gone = TopicPartition(made.source, 0, 2100)
     admin.delete_records([gone])[gone].result(30)
     worker = made.start("--once")
-    assert worker.process.wait(60) == 0
+    account = worker.ended()
     assert "100 messages were deleted before they were decided" in worker.said()
     assert "some of the last window was deleted" in worker.said()
-    assert worker.account()["records"] == 900
+    assert account["records"] == 900
     found, wanted = set(made.output()), set(stream.released())
     assert found < wanted
     # Once the window and the lateness have passed, nothing is amiss any more.
-    assert set(behind(stream, 2100 + 5 * 150)) <= found
+    assert set(stream.released(2100 + 5 * 150)) <= found
 
 
 def test_a_topic_that_was_made_anew_is_noticed(made: Group) -> None:
@@ -80,28 +73,30 @@ def test_a_topic_that_was_made_anew_is_noticed(made: Group) -> None:
     committed(made, 5)
     admin = AdminClient({"bootstrap.servers": made.bootstrap})
     gone = TopicPartition(made.source, 0, 10)
-    assert made.start("--once").process.wait(60) == 0
+    made.start("--once").ended()
     admin.delete_records([gone])[gone].result(30)
     committed(made, 11)
     worker = made.start("--once")
-    assert worker.process.wait(60) == 1
+    worker.ended(code=1)
     assert "the group has decided more than there is" in worker.said()
 
 
 def test_workers_share_at_least_once_too(
-    broker: Broker, topic: Callable[..., str], tmp_path: Path
+    broker: Address, topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    stream, made = Stream.drawn(25, 8000, 4), Group(broker.bootstrap, topic(4), topic(4), tmp_path)
+    stream, made = Stream.drawn(25, 6000, 4), Group(broker.bootstrap, topic(4), topic(4), tmp_path)
     least = ("--delivery", "at-least-once", "--commit-every", "100ms")
     try:
-        feeder = Feeder(made.bootstrap, made.source, stream, seconds=8)
+        feeder = Feeder(made.bootstrap, made.source, stream, 2000)
         first = made.start(*least)
         made.until(lambda: made.decided() > 1000)
         second = made.start(*least)
+        feeder.allow(4000)
         made.until(lambda: "replaying" in second.said())
+        feeder.allow()
         made.until(lambda: made.decided() > 4000)
         first.end()
-        feeder.join()
+        feeder.finish()
         made.wait()
         second.end()
         found = made.output()

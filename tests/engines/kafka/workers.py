@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,10 +18,11 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, 
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from topics import read, values
 
-from zveil.engines.kafka.keying import murmur2
+from zveil.engines.kafka.hashes import murmur2
 from zveil.reference import Reference
 
-PATIENCE_S = 60
+# On a busy machine everything takes long; nothing is waited for that does not come.
+PATIENCE_S = 240
 START = 1_700_000_000
 Z, WINDOW_S = 3, 60
 RULE = (
@@ -63,13 +64,26 @@ class Stream:
             for n, (t, user, host) in enumerate(self.events)
         ]
 
-    def released(self) -> list[bytes]:
-        """Decide it by the definition, a partition at a time, as if nothing ever happened."""
+    def places(self) -> list[tuple[int, int]]:
+        """Give partition and offset of each event, if they are all that the topic holds."""
+        seen: Counter[int] = Counter()
+        found = []
+        for _, _, host in self.events:
+            number = self.partition(host)
+            found.append((number, seen[number]))
+            seen[number] += 1
+        return found
+
+    def released(self, first: int = 0) -> list[bytes]:
+        """Decide it by the definition, a partition at a time, as if nothing ever happened.
+
+        All events are seen; told is what is released from one on.
+        """
         gates = [Reference(Z, WINDOW_S) for _ in range(self.partitions)]
         return [
             b'{"ts":%d,"uid":"%s","host":"%s","n":%d}' % (t, user.encode(), host.encode(), n)
             for n, (t, user, host) in enumerate(self.events)
-            if gates[self.partition(host)].observe(t, user, host)
+            if gates[self.partition(host)].observe(t, user, host) and n >= first
         ]
 
 
@@ -84,6 +98,7 @@ class Group:
     options: Sequence[str] = RULE
     command: Sequence[str] = ("kafka",)
     running: list["Worker"] = field(default_factory=list)
+    _left: list[AdminClient] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -147,8 +162,21 @@ class Group:
 
     def output(self) -> list[bytes]:
         """Read what is committed; nothing may be open any more, which would hold readers back."""
-        self.until(lambda: self._ends(IsolationLevel.READ_COMMITTED) == self._ends())
+        self.until(lambda: not self.is_open())
         return values(read(self.bootstrap, self.to))
+
+    def is_open(self) -> bool:
+        """Whether a transaction is, that has something in the output."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._ends(IsolationLevel.READ_COMMITTED) != self._ends()
+            except KafkaException:
+                # A broker that came back has other epochs than this client knows.
+                if time.monotonic() > until:
+                    raise
+                self._left.append(self.__dict__.pop("_admin"))
+                time.sleep(0.5)
 
     def _ends(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> dict[int, int]:
         known = self._asking.list_topics(self.to, timeout=10).topics[self.to]
@@ -182,8 +210,12 @@ class Worker:
     def end(self) -> dict[str, Any]:
         """Tell it to end, and give its account."""
         self.process.terminate()
-        assert self.process.wait(PATIENCE_S) == 0, self.said()
-        return self.account()
+        return self.ended()
+
+    def ended(self, code: int = 0) -> dict[str, Any]:
+        """Wait until it ends by itself, and give its account if it has one."""
+        assert self.process.wait(PATIENCE_S) == code, self.said()
+        return self.account() if self.said().endswith("}\n") else {}
 
     def account(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.said().splitlines()[-1])
@@ -194,27 +226,58 @@ class Worker:
 
 
 class Feeder(threading.Thread):
-    """Sends a stream little by little, as it would come."""
+    """Sends a stream little by little, as it would come, up to where it is allowed to."""
 
-    def __init__(self, bootstrap: str, topic: str, stream: Stream, *, seconds: float) -> None:
+    def __init__(self, bootstrap: str, topic: str, stream: Stream, allowed: int = 0) -> None:
         super().__init__(daemon=True)
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         self._topic = topic
         self._messages = stream.messages()
-        self._seconds = seconds
+        self._allowed = allowed or len(self._messages)
         self.start()
 
+    def allow(self, count: int | None = None) -> None:
+        """Let it send so many messages in all; all of them by default."""
+        self._allowed = len(self._messages) if count is None else count
+
+    def finish(self) -> None:
+        """Let it send the rest, and wait for that."""
+        self.allow()
+        self.join(PATIENCE_S)
+        assert not self.is_alive()
+
     def run(self) -> None:
-        pieces = max(int(self._seconds / 0.25), 1)
-        size = -(-len(self._messages) // pieces)
-        began = time.monotonic()
-        for piece in range(pieces):
-            for partition, key, value in self._messages[piece * size : (piece + 1) * size]:
+        at = 0
+        while at < len(self._messages):
+            end = min(at + 100, self._allowed)
+            for partition, key, value in self._messages[at:end]:
                 self._producer.produce(self._topic, value, key, partition)
-            time.sleep(max(began + 0.25 * (piece + 1) - time.monotonic(), 0))
+            at = max(at, end)
+            self._producer.poll(0)
+            time.sleep(0.05)
         assert self._producer.flush(PATIENCE_S) == 0
 
 
-def same(found: Sequence[bytes], wanted: Sequence[bytes]) -> bool:
-    """Whether these are the records that are wanted, each once, in any order."""
-    return Counter(found) == Counter(wanted)
+def require_same(found: Sequence[bytes], stream: Stream, first: int = 0) -> None:
+    """See that these are the records that are released from one on, each once, in any order."""
+    released = stream.released(first)
+    came, wanted = Counter(map(_number, found)), Counter(map(_number, released))
+    told = {
+        "missing": _shown(stream, wanted - came),
+        "not released": _shown(stream, came.keys() - wanted.keys()),
+        "more than once": _shown(stream, {n for n, count in came.items() if count > 1}),
+    }
+    assert not any(told.values()), told
+    assert Counter(found) == Counter(released)
+
+
+def _number(record: bytes) -> int:
+    """Tell which event of the stream a record was made of."""
+    return int(record[record.rindex(b":") + 1 : -1])
+
+
+def _shown(stream: Stream, numbers: Iterable[int]) -> str:
+    """Say how many these are, and where the first and the last of them are."""
+    places = stream.places()
+    at = sorted(places[number] for number in numbers)
+    return f"{len(at)}: partition and offset {at[:5]} to {at[-5:]}" if at else ""

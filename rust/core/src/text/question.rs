@@ -10,11 +10,11 @@ use crate::error::Error;
 use crate::gate::Gate;
 use crate::swap::Observations;
 
-/// All rows of a block, in parts that lie one behind the other.
+/// Some rows of a block.
 pub(super) struct Question<'a> {
     pub(super) plan: &'a Plan,
     pub(super) block: &'a [u8],
-    pub(super) rows: &'a [Rows],
+    pub(super) rows: &'a Rows,
 }
 
 /// One field of all rows.
@@ -50,22 +50,12 @@ impl<'a> Question<'a> {
             decisions.clear();
             return Ok(());
         }
-        let count = self.rows.iter().map(Rows::len).sum();
-        let mut joined = Vec::new();
-        let times = match self.rows {
-            [one] => &one.times[..],
-            several => {
-                several.iter().for_each(|rows| joined.extend_from_slice(&rows.times));
-                &joined[..]
-            }
+        let (count, times) = (self.rows.len(), &self.rows.times[..]);
+        let users = self.field(&self.rows.users);
+        let each = |columns: &'a [Vec<Spot>]| -> Vec<_> {
+            columns.iter().map(|spots| self.field(spots)).collect()
         };
-        let users = self.field(count, |rows| &rows.users);
-        let attributes: Vec<_> = (0..self.plan.attributes)
-            .map(|number| self.field(count, move |rows| &rows.attributes[number]))
-            .collect();
-        let coarser: Vec<_> = (0..self.plan.coarser())
-            .map(|number| self.field(count, move |rows| &rows.coarser[number]))
-            .collect();
+        let (attributes, coarser) = (each(&self.rows.attributes), each(&self.rows.coarser));
         let asked = self.asked(&attributes, &coarser);
         let set = attributes.len().max(1);
         decisions.resize_with(attributes.len(), Vec::new);
@@ -125,27 +115,14 @@ impl<'a> Question<'a> {
         self.plan.coarser_of_each().zip(attributes).map(one).collect()
     }
 
-    fn field(&self, count: usize, spots: impl Fn(&'a Rows) -> &'a Vec<Spot>) -> Answerable<'a> {
-        if let [rows] = self.rows {
-            let spots = &spots(rows)[..];
-            // No branch for each, which would be more work than this saves.
-            let all = spots.iter().fold(true, |all, spot| all & (spot.kind() == SpotKind::Text));
-            if all {
-                return Box::new(Texts { block: self.block, spots });
-            }
+    fn field(&self, spots: &'a [Spot]) -> Answerable<'a> {
+        // No branch for each, which would be more work than this saves.
+        let all = spots.iter().fold(true, |all, spot| all & (spot.kind() == SpotKind::Text));
+        if all {
+            return Box::new(Texts { block: self.block, spots });
         }
-        let mut first = 0;
-        let parts: Vec<_> = self
-            .rows
-            .iter()
-            .map(|rows| {
-                let part = (first, &spots(rows)[..], &rows.decoded[..]);
-                first += rows.len();
-                part
-            })
-            .collect();
-        let may_miss = parts.iter().any(|(_, spots, _)| spots.iter().any(Spot::may_miss));
-        Box::new(Field { block: self.block, parts, rows: count, may_miss })
+        let may_miss = spots.iter().any(Spot::may_miss);
+        Box::new(Field { block: self.block, spots, decoded: &self.rows.decoded, may_miss })
     }
 }
 

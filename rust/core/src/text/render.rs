@@ -1,24 +1,23 @@
 //! Records that leave, written: released values as they came, veiled ones as null or as a text.
 
 mod plain;
+mod record;
 mod watch;
+mod written;
 
-use super::cell::{Cell, Kind};
 use super::csv::quote_csv;
 use super::json::quote_json;
 use super::pen::Piece;
-use super::plan::{
-    ATTRIBUTES, Empty, Hierarchy, Output, Plan, TIME, Template, TextFormat, USER, path,
-};
-use super::rows::{Rows, Spot, SpotKind, value};
-use super::stamp::{self, Step};
+use super::plan::{ATTRIBUTES, Empty, Hierarchy, Output, Plan, Template, TextFormat, path};
+use super::rows::{Rows, Spot, value};
+use super::stamp::Step;
 use super::time::TimeFormat;
 use crate::batch::VEILED;
-use crate::meter::Sight;
-use crate::pseudonym::{Named, Pseudonym};
+use crate::pseudonym::Named;
 use plain::{Leaving, Plain};
-use std::io::Write;
+use record::{Record, write_spot};
 pub(crate) use watch::Watch;
+pub use written::{Marks, TextColumn, Written};
 
 /// Writes records of one stream.
 #[derive(Clone)]
@@ -80,59 +79,6 @@ struct Labelled {
     levels: usize,
     /// The finest level is the value as it came, not a label.
     is_exact: bool,
-}
-
-/// One field of the records that leave, for formats made of columns: text, or nothing.
-#[derive(Clone, Debug, Default)]
-pub struct TextColumn {
-    /// Where each value ends in `bytes`.
-    pub ends: Vec<u64>,
-    pub is_null: Vec<bool>,
-    pub bytes: Vec<u8>,
-}
-
-impl TextColumn {
-    pub(crate) fn close(&mut self, is_null: bool) {
-        self.ends.push(self.bytes.len() as u64);
-        self.is_null.push(is_null);
-    }
-}
-
-/// What leaves.
-#[derive(Debug, Default)]
-pub struct Written {
-    pub text: Vec<u8>,
-    /// For [`Output::Columns`]: the fields, in the plan's order.
-    pub columns: Vec<TextColumn>,
-    /// Records in it.
-    pub records: u64,
-    /// What an observer sees of it, where one is watched for.
-    pub sights: Vec<Sight>,
-    /// Of each record, where they are asked for.
-    pub marks: Marks,
-}
-
-/// What is told of records beside their text.
-#[derive(Debug, Default)]
-pub struct Marks {
-    /// Where each came from: the place in its block.
-    pub(crate) starts: Vec<u32>,
-    /// Where it ends in the text, behind its line break.
-    pub(crate) ends: Vec<usize>,
-    /// The first of its values that is released, as text and as it leaves.
-    pub keys: TextColumn,
-}
-
-impl Written {
-    /// Each record without its line break, where they were marked.
-    pub fn records(&self) -> impl Iterator<Item = &[u8]> {
-        let mut start = 0;
-        self.marks.ends.iter().map(move |end| {
-            let record = &self.text[start..end.saturating_sub(1).max(start)];
-            start = *end;
-            record
-        })
-    }
 }
 
 impl Renderer {
@@ -204,14 +150,13 @@ impl Renderer {
             || decisions.iter().any(|column| column[row] != VEILED)
     }
 
-    /// Writes the rows that leave. `decisions` are by attribute, and those of this part begin at
-    /// `first`; the time format is that of the rows. Users leave under the keys that were found for
-    /// them, or as they are.
+    /// Writes the rows that leave. `decisions` are by attribute; the time format is that of the rows.
+    /// Users leave under the keys that were found for them, or as they are.
     pub(crate) fn render(
         &self,
         block: &[u8],
         rows: &Rows,
-        (decisions, first): (&[Vec<i8>], usize),
+        decisions: &[Vec<i8>],
         time_format: Option<TimeFormat>,
         named: Option<&Named>,
         written: &mut Written,
@@ -219,11 +164,11 @@ impl Renderer {
         if self.output == Output::Columns {
             written.columns.resize_with(self.fields, TextColumn::default);
         }
-        let is_released = |row: usize, column: &Vec<i8>| column[first + row] != VEILED;
-        let leaving = self.leaving(decisions, first, rows.len());
+        let is_released = |row: usize, column: &Vec<i8>| column[row] != VEILED;
+        let leaving = self.leaving(decisions, rows.len());
         written.records += leaving.len() as u64;
         if self.marks {
-            self.mark(block, rows, (decisions, first), &leaving, &mut written.marks);
+            self.mark(block, rows, decisions, &leaving, &mut written.marks);
         }
         let mut made = Vec::new();
         if let Some(named) = named {
@@ -235,7 +180,6 @@ impl Renderer {
         }
         if self.plain.is_some() || self.watch.is_some() {
             let (leaving, made) = (&leaving[..], named.map(|_| &made[..]));
-            let decisions = (decisions, first);
             let leaving = Leaving { block, rows, leaving, decisions, made };
             if let Some(watch) = &self.watch {
                 watch.look(self, &leaving, &mut written.sights);
@@ -252,13 +196,12 @@ impl Renderer {
             let cells = &rows.cells_of(row, self.cells)[..self.fields];
             let pseudonym = made.get(place).copied();
             let scratch = &mut scratch;
-            let decided = (decisions, first + row);
             let mut record = Record {
                 of: self,
                 block,
                 rows,
                 row,
-                decided,
+                decisions,
                 start,
                 time_format,
                 pseudonym,
@@ -289,7 +232,7 @@ impl Renderer {
         &self,
         block: &[u8],
         rows: &Rows,
-        (decisions, first): (&[Vec<i8>], usize),
+        decisions: &[Vec<i8>],
         leaving: &[u32],
         marks: &mut Marks,
     ) {
@@ -297,9 +240,9 @@ impl Renderer {
             let row = *row as usize;
             marks.starts.push(rows.starts[row]);
             let mut released =
-                (0..decisions.len()).filter(|number| decisions[*number][first + row] != VEILED);
+                (0..decisions.len()).filter(|number| decisions[*number][row] != VEILED);
             let spot = released.next().and_then(|attribute| {
-                let label = self.label(rows, row, attribute, (decisions, first + row));
+                let label = self.label(rows, row, attribute, decisions);
                 label.or_else(|| rows.attributes[attribute].get(row).copied())
             });
             let found = spot.is_some_and(|spot| rows.spell(spot, block, &mut marks.keys.bytes));
@@ -317,7 +260,7 @@ impl Renderer {
         rows: &Rows,
         row: usize,
         attribute: usize,
-        (decisions, at): (&[Vec<i8>], usize),
+        decisions: &[Vec<i8>],
     ) -> Option<Spot> {
         if self.swaps {
             let spot = rows.attributes.get(attribute)?.get(row).copied();
@@ -327,237 +270,12 @@ impl Renderer {
         }
         let Labelled { first, levels, is_exact } = (*self.ladders.get(attribute)?)?;
         // Levels are counted from the coarsest; what nobody decided about leaves as it is.
-        let released = decisions.get(attribute).map_or(levels - 1, |column| column[at] as usize);
+        let released = decisions.get(attribute).map_or(levels - 1, |column| column[row] as usize);
         match (levels - 1).saturating_sub(released) {
             0 if is_exact => None,
             0 => rows.attributes[attribute].get(row).copied(),
             above => rows.coarser[first + above - 1].get(row).copied(),
         }
-    }
-}
-
-/// A record that is being written.
-struct Record<'a> {
-    of: &'a Renderer,
-    block: &'a [u8],
-    rows: &'a Rows,
-    row: usize,
-    /// The decisions of all rows by attribute, and the place of this row's.
-    decided: (&'a [Vec<i8>], usize),
-    start: u32,
-    time_format: Option<TimeFormat>,
-    /// What the user leaves as; the inner `None` where there is none. The outer: as it is.
-    pseudonym: Option<Option<Pseudonym>>,
-    scratch: &'a mut Vec<u8>,
-}
-
-impl Record<'_> {
-    #[inline(always)]
-    fn json(&mut self, cells: &[Cell], shown: impl Fn(usize) -> bool, out: &mut Vec<u8>) {
-        for (before, field) in &self.of.template.values {
-            before.put(out);
-            if !shown(*field) {
-                self.of.veils[*field - ATTRIBUTES].spelled.put(out);
-            } else if *field == TIME && self.of.step.is_some() {
-                self.json_time(&cells[TIME], out);
-            } else if let (USER, Some(pseudonym)) = (*field, &self.pseudonym) {
-                match pseudonym {
-                    Some(name) => {
-                        out.push(b'"');
-                        name.put(out);
-                        out.push(b'"');
-                    }
-                    None => out.extend_from_slice(b"null"),
-                }
-            } else if let Some(spot) = self.respelled(*field) {
-                write_spot(spot, self.rows, true, out);
-            } else {
-                self.json_value(&cells[*field], *field == TIME, out);
-            }
-        }
-        self.of.template.end.put(out);
-        for (key, value) in self.rows.rest_of(self.row) {
-            if out.last() != Some(&b'{') {
-                out.push(b',');
-            }
-            out.extend_from_slice(Rows::raw(self.block, self.start, key));
-            out.push(b':');
-            out.extend_from_slice(Rows::raw(self.block, self.start, value));
-        }
-        out.extend_from_slice(b"}\n");
-    }
-
-    /// A rounded time, within quotes if it was, or is no number.
-    #[inline(never)]
-    fn json_time(&self, cell: &Cell, out: &mut Vec<u8>) {
-        let Some((format, time)) = self.rounded() else {
-            return out.extend_from_slice(b"null");
-        };
-        let was_quoted = self.of.input == TextFormat::Ndjson
-            && matches!(cell.kind, Kind::Text | Kind::EscapedText);
-        let quotes: &[u8] = if was_quoted || format == TimeFormat::Iso { b"\"" } else { b"" };
-        out.extend_from_slice(quotes);
-        stamp::write(format, time, out);
-        out.extend_from_slice(quotes);
-    }
-
-    /// The time as it leaves where it is rounded; `None` where there is none.
-    fn rounded(&self) -> Option<(TimeFormat, i64)> {
-        let time = self.of.step?.floor(self.rows.times[self.row])?;
-        Some((self.time_format?, time))
-    }
-
-    #[inline(always)]
-    fn json_value(&mut self, cell: &Cell, is_time: bool, out: &mut Vec<u8>) {
-        if self.of.input == TextFormat::Ndjson && cell.kind != Kind::Absent {
-            return Rows::put(out, self.block, self.start, cell);
-        }
-        let raw = Rows::raw(self.block, self.start, cell);
-        match cell.kind {
-            Kind::Absent | Kind::Null => out.extend_from_slice(b"null"),
-            // CSV knows no types; of a time it is known that it is a number, or that it is not.
-            Kind::Text if is_time && is_json_number(raw) => out.extend_from_slice(raw),
-            Kind::Text => quote_json(raw, out),
-            _ => {
-                self.scratch.clear();
-                self.of.input.decode(raw, self.scratch);
-                quote_json(self.scratch, out);
-            }
-        }
-    }
-
-    fn csv(
-        &mut self,
-        cells: &[Cell],
-        shown: impl Fn(usize) -> bool,
-        delimiter: u8,
-        out: &mut Vec<u8>,
-    ) {
-        let same = self.of.input == TextFormat::Csv(delimiter);
-        for (field, cell) in cells.iter().enumerate() {
-            if field > 0 {
-                out.push(delimiter);
-            }
-            if !shown(field) {
-                self.of.veils[field - ATTRIBUTES].spelled.put(out);
-            } else if field == TIME && self.of.step.is_some() {
-                if let Some((format, time)) = self.rounded() {
-                    stamp::write(format, time, out);
-                }
-            } else if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
-                pseudonym.iter().for_each(|name| name.put(out));
-            } else if same
-                && !cell.quoted
-                && self.label(field).is_none()
-                && !self.holds_return(cell)
-            {
-                Rows::put(out, self.block, self.start, cell);
-            } else if let Some(spot) = self.respelled(field) {
-                self.scratch.clear();
-                let mut text = std::mem::take(self.scratch);
-                write_spot(spot, self.rows, false, &mut text);
-                quote_csv(&text, delimiter, out);
-                *self.scratch = text;
-            } else if let Some(text) = self.text(cell) {
-                let text = text.to_vec();
-                quote_csv(&text, delimiter, out);
-            }
-        }
-        out.push(b'\n');
-    }
-
-    fn columns(
-        &mut self,
-        cells: &[Cell],
-        shown: impl Fn(usize) -> bool,
-        columns: &mut [TextColumn],
-    ) {
-        for (field, (cell, column)) in cells.iter().zip(columns).enumerate() {
-            let text = if !shown(field) {
-                let veil = &self.of.veils[field - ATTRIBUTES];
-                veil.spelled.put(&mut column.bytes);
-                !veil.is_null
-            } else if let (USER, Some(pseudonym)) = (field, &self.pseudonym) {
-                pseudonym.iter().for_each(|name| name.put(&mut column.bytes));
-                pseudonym.is_some()
-            } else if field == TIME {
-                // Told in one way: nanoseconds. The caller makes a time of it.
-                let exact = Some(self.rows.times[self.row]).filter(|time| *time != i64::MIN);
-                let time = match self.of.step {
-                    Some(step) => exact.and_then(|time| step.floor(time)),
-                    None => exact,
-                };
-                column.bytes.extend_from_slice(&time.unwrap_or(i64::MIN).to_le_bytes());
-                time.is_some()
-            } else if let Some(spot) = self.respelled(field) {
-                write_spot(spot, self.rows, false, &mut column.bytes);
-                spot.kind() != SpotKind::Missing
-            } else if let Some(text) = self.text(cell) {
-                column.bytes.extend_from_slice(text);
-                true
-            } else {
-                false
-            };
-            column.close(!text);
-        }
-    }
-
-    /// As [`Renderer::label`], of a field.
-    #[inline(always)]
-    fn label(&self, field: usize) -> Option<Spot> {
-        self.of.label(self.rows, self.row, field.checked_sub(ATTRIBUTES)?, self.decided)
-    }
-
-    /// The value of an attribute that JSON can spell in several ways. It leaves in one: whoever
-    /// spells it in a way of their own would stand out from the crowd that they are released with.
-    #[inline(always)]
-    fn respelled(&self, field: usize) -> Option<Spot> {
-        if let Some(label) = self.label(field) {
-            return Some(label);
-        }
-        if self.of.input != TextFormat::Ndjson {
-            return None;
-        }
-        let spot = *self.rows.attributes.get(field.checked_sub(ATTRIBUTES)?)?.get(self.row)?;
-        spot.has_spellings().then_some(spot)
-    }
-
-    /// Some readers take a CR for the end of a line, all of them one before a line feed.
-    fn holds_return(&self, cell: &Cell) -> bool {
-        memchr::memchr(b'\r', Rows::raw(self.block, self.start, cell)).is_some()
-    }
-
-    /// A value as plain text; `None` where there is none. JSON that is no string stays JSON.
-    fn text(&mut self, cell: &Cell) -> Option<&[u8]> {
-        let is_json = self.of.input == TextFormat::Ndjson;
-        let raw = Rows::raw(self.block, self.start, cell);
-        match cell.kind {
-            Kind::Absent | Kind::Null => None,
-            Kind::Text if is_json => Some(&raw[1..raw.len() - 1]),
-            Kind::EscapedText => {
-                self.scratch.clear();
-                self.of.input.decode(raw, self.scratch);
-                Some(self.scratch)
-            }
-            _ => Some(raw),
-        }
-    }
-}
-
-/// Writes a value in the one way it leaves.
-fn write_spot(spot: Spot, rows: &Rows, quoted: bool, out: &mut Vec<u8>) {
-    match spot.kind() {
-        SpotKind::SwappedWord => out.extend_from_slice(spot.of(&rows.decoded)),
-        SpotKind::Decoded | SpotKind::SwappedText => {
-            let text = spot.of(&rows.decoded);
-            if quoted { quote_json(text, out) } else { out.extend_from_slice(text) }
-        }
-        // As Python prints it, near enough: the fewest digits, and never those of an integer.
-        // Writing to memory does not fail.
-        SpotKind::Missing if quoted => out.extend_from_slice(b"null"),
-        SpotKind::Missing => {}
-        SpotKind::Float => _ = write!(out, "{:?}", spot.float()),
-        _ => out.push(b'0'),
     }
 }
 
@@ -571,14 +289,4 @@ fn labelled(plan: &Plan) -> Vec<Option<Labelled>> {
         Some(found)
     };
     plan.hierarchies.iter().map(one).collect()
-}
-
-fn is_json_number(text: &[u8]) -> bool {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let (whole, fraction) = match memchr::memchr(b'.', digits) {
-        Some(dot) => (&digits[..dot], Some(&digits[dot + 1..])),
-        None => (digits, None),
-    };
-    let all_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    all_digits(whole) && (whole.len() == 1 || whole[0] != b'0') && fraction.is_none_or(all_digits)
 }

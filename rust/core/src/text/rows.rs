@@ -292,28 +292,23 @@ pub(crate) fn word(text: &[u8]) -> Option<Value<'_>> {
     value(number(kind, text, 0), text, &[])
 }
 
-/// One field of several parts of a block, one part behind the other, as the gate takes it.
+/// A field of some rows of a block, as the gate takes it.
 pub(crate) struct Field<'a> {
     pub(crate) block: &'a [u8],
-    /// Of each part: the number of its first row, its spots, what was decoded for it.
-    pub(crate) parts: Vec<(usize, &'a [Spot], &'a [u8])>,
-    pub(crate) rows: usize,
+    pub(crate) spots: &'a [Spot],
+    /// What was decoded for these rows.
+    pub(crate) decoded: &'a [u8],
     pub(crate) may_miss: bool,
 }
 
 impl Column for Field<'_> {
     fn len(&self) -> usize {
-        self.rows
+        self.spots.len()
     }
 
     #[inline(always)]
     fn value(&self, row: usize) -> Option<Value<'_>> {
-        let mut part = self.parts.len() - 1;
-        while part > 0 && self.parts[part].0 > row {
-            part -= 1;
-        }
-        let (first, spots, decoded) = self.parts[part];
-        value(*spots.get(row - first)?, self.block, decoded)
+        value(*self.spots.get(row)?, self.block, self.decoded)
     }
 
     fn may_miss(&self) -> bool {
@@ -321,7 +316,7 @@ impl Column for Field<'_> {
     }
 }
 
-/// A field that is plain text in all rows of a block, as the gate takes it: nothing is asked about any
+/// A field that is plain text in all of these rows, as the gate takes it: nothing is asked about any
 /// of them.
 pub(crate) struct Texts<'a> {
     pub(crate) block: &'a [u8],

@@ -12,7 +12,7 @@ use crate::swap::{Observations, Owned, Swap};
 pub(super) struct Swaps {
     /// Empty where nothing is.
     of_each: Vec<Option<Swap>>,
-    /// Attribute, row of the block and value; until they are put into the rows.
+    /// Attribute, row and value; until they are put into the rows.
     found: Vec<(usize, usize, Owned)>,
     /// What to go on from, for each attribute, until the gates are there.
     resumed: Vec<Vec<u8>>,
@@ -76,16 +76,10 @@ impl Swaps {
         Ok(())
     }
 
-    /// Puts what was found into the rows of the block, which lie one part behind the other.
-    pub(super) fn put_into(&mut self, parts: &mut [Rows]) {
-        for (attribute, mut row, value) in self.found.drain(..) {
-            for rows in parts.iter_mut() {
-                if row < rows.len() {
-                    rows.swap(attribute, row, &value);
-                    break;
-                }
-                row -= rows.len();
-            }
+    /// Puts what was found into the rows that were asked about.
+    pub(super) fn put_into(&mut self, rows: &mut Rows) {
+        for (attribute, row, value) in self.found.drain(..) {
+            rows.swap(attribute, row, &value);
         }
     }
 

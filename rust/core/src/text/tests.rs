@@ -25,7 +25,7 @@ fn labelled_plan(format: TextFormat) -> Plan {
     Plan { hierarchies: vec![Some(Hierarchy { ladder, position: None })], ..plan(format) }
 }
 
-fn plan(format: TextFormat) -> Plan {
+pub(crate) fn plan(format: TextFormat) -> Plan {
     let names = ["ts", "uid", "host", "a.b"].map(String::from).to_vec();
     let mut plan = Plan::new(format, Output::Text(format), names, 1);
     plan.max_line = 150;
@@ -88,7 +88,7 @@ fn written(format: TextFormat, text: &[u8], veiled: &[bool], named: bool) -> [Ve
     let renderer = Renderer::new(&plan);
     [&renderer, &renderer.general()].map(|renderer| {
         let mut out = Written::default();
-        let decided = (std::slice::from_ref(&decisions), 0);
+        let decided = std::slice::from_ref(&decisions);
         let named = named.then_some(&keys);
         renderer.render(text, &rows, decided, plan.time_format, named, &mut out);
         out.text

@@ -7,41 +7,37 @@
 //! ```
 //!
 //! A line that is not complete waits for the next bytes. With several threads a large block is cut
-//! at line breaks; its parts are read at the same time, decided as one batch (the gate has threads
-//! of its own), and written at the same time. The output is the same bytes either way.
+//! at line breaks, and while a part of it is decided others are read and written (see `conveyor`).
+//! The output is the same bytes either way.
 
 mod beginning;
+mod conveyor;
 mod fresh;
 mod messages;
 mod overlong;
+mod part;
+mod records;
 mod state;
 
 use super::log::{Heading, Headless};
-use super::plan::{Output, Plan, TextFormat};
+use super::plan::{Plan, TextFormat};
 use super::problem::Problem;
-use super::question::Question;
-use super::read::{Extent, MOST_TROUBLES, Reader, Trouble, Until};
+use super::read::{MOST_TROUBLES, Trouble};
 use super::render::{Renderer, Watch, Written};
-use super::rows::Rows;
 use super::swaps::Swaps;
 use super::time::TimeFormat;
 use super::witness::Witness;
-use crate::crew::{Crew, Task};
+use crate::crew::Crew;
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::ids::EventIds;
 use crate::meter::Lens;
-use crate::pseudonym::{Keyring, Named};
+use crate::pseudonym::Keyring;
+use part::Part;
 use std::sync::Arc;
 
-/// Rows that are read, decided and written in one go on one thread: they stay in the cache.
-const ROWS: usize = 1024;
-/// A block below this is read on one thread.
-const WORTH_THREADS: usize = 256 << 10;
-/// A larger buffer is not kept: it was for an unusual block.
+/// No more memory is kept for what is written next: it was for an unusual block.
 const MOST_SPARE: usize = 8 << 20;
-/// Records that a time format is found out from.
-const SAMPLE: usize = 64;
 
 pub use messages::{Keyed, Left};
 
@@ -108,19 +104,13 @@ pub enum WayError {
 /// A stream of text on its way.
 pub struct Way {
     plan: Plan,
-    /// Columns of coarser labels.
-    coarser: usize,
-    threads: usize,
-    crew: Crew,
+    crew: Arc<Crew>,
     /// Fields as they leave: the plan's, and for CSV what else is kept.
     fields: Vec<String>,
-    #[expect(clippy::vec_box, reason = "threads write to them: each in a cache line of its own")]
-    readers: Vec<Box<Reader>>,
-    rows: Vec<Rows>,
-    renderer: Renderer,
-    decisions: Vec<Vec<i8>>,
-    /// The keys that users leave under, for each part; none are kept from one block to the next.
-    named: Vec<Named>,
+    /// One, or some for each thread.
+    #[expect(clippy::vec_box, reason = "they go from thread to thread")]
+    parts: Vec<Box<Part>>,
+    renderer: Arc<Renderer>,
     swaps: Swaps,
     /// Memory for what is written next.
     spare: Vec<Vec<u8>>,
@@ -151,15 +141,12 @@ pub struct Way {
 impl Way {
     pub fn new(plan: Plan, threads: usize) -> Self {
         let threads = threads.max(1);
+        let parts = if threads == 1 { 1 } else { threads * conveyor::FOR_EACH };
         let mut way = Self {
-            threads,
-            crew: Crew::new(threads),
+            crew: Arc::new(Crew::new(threads)),
             fields: plan.fields.clone(),
-            readers: (0..threads).map(|_| Box::new(Reader::new(&plan))).collect(),
-            rows: (0..threads).map(|_| Rows::default()).collect(),
-            renderer: Renderer::new(&plan),
-            decisions: Vec::new(),
-            named: (0..threads).map(|_| Named::default()).collect(),
+            parts: (0..parts).map(|_| Box::new(Part::new(&plan))).collect(),
+            renderer: Arc::new(Renderer::new(&plan)),
             swaps: Swaps::default(),
             spare: Vec::new(),
             carry: Vec::new(),
@@ -175,7 +162,6 @@ impl Way {
             stopped: false,
             tally: Tally::default(),
             troubles: Vec::new(),
-            coarser: plan.coarser(),
             plan,
         };
         way.start_file(i64::MAX);
@@ -185,8 +171,8 @@ impl Way {
     /// Another file begins: with its own line numbers, and its own header. `written` is when it was
     /// written, in nanoseconds since 1970: by that the year of a time without one is told.
     pub fn start_file(&mut self, written: i64) {
-        for reader in &mut self.readers {
-            reader.start_file(written, self.plan.year);
+        for part in &mut self.parts {
+            part.reader.start_file(written, self.plan.year);
         }
         self.at_start = true;
         self.past_header = self.plan.input == TextFormat::Ndjson;
@@ -208,8 +194,9 @@ impl Way {
     /// Looks at what leaves with a meter's lens from now on, or no more: [`Written`] then brings what
     /// is to be counted.
     pub fn watch(&mut self, lens: Option<&Arc<Lens>>) {
-        let known = self.renderer.watch.take();
-        self.renderer.watch = lens.map(|lens| {
+        let renderer = Arc::make_mut(&mut self.renderer);
+        let known = renderer.watch.take();
+        renderer.watch = lens.map(|lens| {
             let known = known.filter(|watch| watch.is_of(lens));
             known.unwrap_or_else(|| Watch::new(Arc::clone(lens), &self.plan))
         });
@@ -222,7 +209,7 @@ impl Way {
 
     /// Stated or found out.
     pub fn time_format(&self) -> Option<TimeFormat> {
-        self.readers[0].time_format
+        self.parts[0].reader.time_format
     }
 
     /// The first bad lines since this was last called, a thousand at most.
@@ -285,7 +272,7 @@ impl Way {
             }
             Ok(())
         });
-        self.named.iter_mut().for_each(Named::clear);
+        self.parts.iter_mut().for_each(|part| part.named.clear());
         outcome?;
         if let Some(keyring) = beside.keyring {
             keyring.settle()?;
@@ -310,8 +297,10 @@ impl Way {
 
     /// Takes back what `feed` gave, so that its memory is used again.
     pub fn reuse(&mut self, written: Vec<Written>) {
+        let mut held: usize = self.spare.iter().map(Vec::capacity).sum();
         for mut part in written {
-            if self.spare.len() <= self.threads && part.text.capacity() <= MOST_SPARE {
+            held = held.saturating_add(part.text.capacity());
+            if held <= MOST_SPARE {
                 part.text.clear();
                 self.spare.push(part.text);
             }
@@ -367,211 +356,6 @@ impl Way {
             }
             at = end;
         }
-    }
-
-    /// Decides the records from `at` on, behind any header.
-    fn run_records(
-        &mut self,
-        gates: &mut [&mut Gate],
-        beside: Beside<'_>,
-        block: &[u8],
-        at: usize,
-        last: bool,
-        written: &mut Vec<Written>,
-    ) -> Result<usize, WayError> {
-        let utf8 = simdutf8::basic::from_utf8(&block[at..]).is_ok();
-        self.find_time_format(block, at, last, utf8);
-        let parts = self.cut(block, at, last, utf8);
-        if let [part] = parts[..] {
-            return self.run_part(gates, beside, block, part, written);
-        }
-        self.run_parts(gates, beside, block, &parts, written)
-    }
-
-    /// On one thread, some rows at a time.
-    fn run_part(
-        &mut self,
-        gates: &mut [&mut Gate],
-        mut beside: Beside<'_>,
-        block: &[u8],
-        mut part: Extent,
-        written: &mut [Written],
-    ) -> Result<usize, WayError> {
-        loop {
-            self.rows[0].clear(self.plan.attributes, self.coarser);
-            let (at, until) = self.readers[0].read(block, part, &mut self.rows[0]);
-            self.leave_out(beside.ids.as_deref_mut(), block, 1);
-            self.collect(1);
-            self.show(&mut beside, block, 1);
-            self.decide(gates, block, 1)?;
-            if self.writes() {
-                let is_named = self.name(beside.keyring.as_deref_mut(), 1)?;
-                let named = is_named.then_some(&self.named[0]);
-                let decisions = (&self.decisions[..], 0);
-                let format = self.readers[0].time_format;
-                // Behind what several threads may have written before a header.
-                let Some(written) = written.last_mut() else { return Ok(at) };
-                self.renderer.render(block, &self.rows[0], decisions, format, named, written);
-            }
-            part.start = at;
-            self.stopped |= until == Until::Problem;
-            if until != Until::Enough {
-                return Ok(at);
-            }
-        }
-    }
-
-    /// On several threads, all rows at once.
-    fn run_parts(
-        &mut self,
-        gates: &mut [&mut Gate],
-        mut beside: Beside<'_>,
-        block: &[u8],
-        parts: &[Extent],
-        written: &mut Vec<Written>,
-    ) -> Result<usize, WayError> {
-        let (attributes, coarser) = (self.plan.attributes, self.coarser);
-        let time_format = self.time_format();
-        let mut ends = vec![0; parts.len()];
-        let tasks = self.readers.iter_mut().zip(&mut self.rows).zip(parts).zip(&mut ends);
-        self.crew.run(
-            tasks
-                .map(|(((reader, rows), part), end)| -> Task<'_> {
-                    reader.time_format = time_format;
-                    Box::new(move || {
-                        let mut own = std::mem::take(rows);
-                        own.clear(attributes, coarser);
-                        *end = reader.read(block, *part, &mut own).0;
-                        *rows = own;
-                    })
-                })
-                .collect(),
-        );
-        self.leave_out(beside.ids.as_deref_mut(), block, parts.len());
-        self.collect(parts.len());
-        self.show(&mut beside, block, parts.len());
-        self.decide(gates, block, parts.len())?;
-        if self.writes() {
-            let is_named = self.name(beside.keyring, parts.len())?;
-            let (renderer, decisions) = (&self.renderer, &self.decisions);
-            let mut first = 0;
-            let begun = written.len();
-            written.extend(parts.iter().map(|_| blank(&mut self.spare)));
-            let tasks = self.rows.iter().zip(&self.named).zip(&mut written[begun..]);
-            self.crew.run(
-                tasks
-                    .map(|((rows, named), written)| -> Task<'_> {
-                        let from = first;
-                        first += rows.len();
-                        // Beside each other in memory, the two would be torn between the cores.
-                        Box::new(move || {
-                            let mut own = std::mem::take(written);
-                            let named = is_named.then_some(named);
-                            let decided = (&decisions[..], from);
-                            renderer.render(block, rows, decided, time_format, named, &mut own);
-                            *written = own;
-                        })
-                    })
-                    .collect(),
-            );
-        }
-        Ok(ends.last().copied().unwrap_or_default())
-    }
-
-    /// Parts that can be read by themselves: whole lines.
-    fn cut(&self, block: &[u8], start: usize, last: bool, utf8: bool) -> Vec<Extent> {
-        let whole = Extent { start, end: block.len(), last, utf8, most_rows: ROWS };
-        let rest = &block[start..];
-        let alone = self.threads == 1
-            || self.plan.stop_at_problem
-            || self.time_format().is_none()
-            || rest.len() < WORTH_THREADS
-            || match self.plan.input {
-                TextFormat::Ndjson => false,
-                // A line break may be within quotes.
-                TextFormat::Csv(_) => memchr::memchr(b'"', rest).is_some(),
-                TextFormat::Log(format) => format.may_lack_years(),
-            };
-        if alone {
-            return vec![whole];
-        }
-        let mut parts: Vec<Extent> = Vec::new();
-        let mut from = start;
-        for number in 1..self.threads {
-            let near = start + rest.len() / self.threads * number;
-            let Some(end) = memchr::memchr(b'\n', &block[near.max(from)..]) else { break };
-            let to = near.max(from) + end + 1;
-            parts.push(Extent { start: from, end: to, last: false, utf8, most_rows: usize::MAX });
-            from = to;
-        }
-        parts.push(Extent { start: from, most_rows: usize::MAX, ..whole });
-        parts
-    }
-
-    /// Takes over what readers counted.
-    fn collect(&mut self, parts: usize) {
-        for part in 0..parts {
-            let reader = &mut self.readers[part];
-            let lines = std::mem::take(&mut reader.lines);
-            let troubles = std::mem::take(&mut reader.troubles);
-            for (sum, count) in self.tally.bad.iter_mut().zip(&mut reader.bad) {
-                *sum += std::mem::take(count);
-            }
-            self.tally.passed += std::mem::take(&mut reader.passed);
-            self.tally.filtered.resize(reader.filtered.len(), 0);
-            for (sum, count) in self.tally.filtered.iter_mut().zip(&mut reader.filtered) {
-                *sum += std::mem::take(count);
-            }
-            let before = self.line;
-            for trouble in troubles {
-                self.trouble(Trouble { line: before + trouble.line, ..trouble });
-            }
-            self.line += lines;
-            self.tally.lines += lines;
-            self.tally.records += self.rows[part].len() as u64;
-        }
-    }
-
-    fn writes(&self) -> bool {
-        self.plan.output != Output::Nothing && !self.silent
-    }
-
-    /// Shows all rows that were read to whoever looks at them.
-    fn show(&self, beside: &mut Beside<'_>, block: &[u8], parts: usize) {
-        if let Some((witness, partition)) = &mut beside.witness {
-            for rows in &self.rows[..parts] {
-                witness.look(&self.plan, *partition, block, rows);
-            }
-        }
-    }
-
-    /// Asks the gates about all rows that were read.
-    fn decide(
-        &mut self,
-        gates: &mut [&mut Gate],
-        block: &[u8],
-        parts: usize,
-    ) -> Result<(), WayError> {
-        let question = Question { plan: &self.plan, block, rows: &self.rows[..parts] };
-        self.swaps.begin(&self.plan, gates)?;
-        question.ask(gates, &mut self.swaps, &mut self.decisions, &mut self.tally)?;
-        if self.swaps.is_on() {
-            self.swaps.put_into(&mut self.rows[..parts]);
-            self.tally.swapped = self.swaps.counts();
-        }
-        Ok(())
-    }
-
-    /// Finds the keys that the users of all rows leave under; false if they leave as they are.
-    fn name(&mut self, keyring: Option<&mut Keyring>, parts: usize) -> Result<bool, WayError> {
-        let Some(keyring) = keyring else { return Ok(false) };
-        let mut first = 0;
-        for (rows, named) in self.rows[..parts].iter().zip(&mut self.named) {
-            let leaves = |row| self.renderer.leaves(&self.decisions, first + row);
-            keyring.name(&rows.times, leaves, named)?;
-            first += rows.len();
-        }
-        Ok(true)
     }
 }
 

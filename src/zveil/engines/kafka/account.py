@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from zveil.engines.kafka.assignment import Assignment
-from zveil.engines.kafka.delivery import Deliver
 from zveil.engines.kafka.keying import Keying
 from zveil.engines.kafka.partition import Partition
+from zveil.engines.kafka.sending import Sending
 from zveil.gate import Stats
 from zveil.policy import Attribute, Policy
 from zveil.serve.monitor import Figures, Flow, Latencies, figures
@@ -20,7 +20,7 @@ from zveil.summary import Outcome, Summary
 class Account:
     """Adds up what was decided; may be read from another thread while the worker goes on.
 
-    What is decided again, after a transaction that was aborted, is counted again.
+    Only what is committed counts: so each decision counts once, on one worker.
 
     Parameters
     ----------
@@ -31,10 +31,8 @@ class Account:
     """
 
     def __init__(
-        self, policy: Policy, held: Assignment, delivery: Deliver, keying: Keying | None
+        self, policy: Policy, held: Assignment, delivery: Sending, keying: Keying | None
     ) -> None:
-        self.bytes_in = 0
-        self.bytes_out = 0
         self.lags: dict[int, int] = {}
         self.latencies = Latencies()
         self._policy = policy
@@ -81,7 +79,7 @@ class Account:
         }
         found.repeated = None if policy.input.id is None else counts["repeated"]
         found.outcomes = [_outcome(each, place, counts) for place, each in self._attributes()]
-        found.bytes_in, found.bytes_out = self.bytes_in, self.bytes_out
+        found.bytes_in, found.bytes_out = counts["bytes_in"], counts["bytes_out"]
         found.state_bytes = sum(stats.bytes for stats in self._stats(live))
         found.seconds = self.seconds
         found.time_format = self._time_format

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +15,8 @@ MISSING = "Kafka needs a package that is not installed; add it with: pip install
 
 SESSION_S = 10.0
 """How long a worker may be silent before its partitions go to others."""
+PARTITIONER = "murmur2_random"
+"""How the partition of a record is chosen, unless someone says otherwise."""
 TRANSACTION_S = 10.0
 """How long a transaction may stay open once its worker is gone."""
 
@@ -40,6 +42,12 @@ _STRATEGIES: dict[Delivery, str] = {
     "exactly-once": "range",
     "at-least-once": "cooperative-sticky",
 }
+# Seconds between two commits, and messages decided in one go: for little delay, and for much.
+_EVERY_S: dict[Delivery, tuple[float, float]] = {
+    "exactly-once": (0.02, 0.5),
+    "at-least-once": (1.0, 5.0),
+}
+_MOST = (2_000, 20_000)
 
 
 class KafkaFailure(Exception):  # noqa: N818  # a failure of theirs, told in our words
@@ -69,8 +77,6 @@ class Clients:
         before them of one.
     at_once
         Records go on as they come, and not in larger batches.
-    ends
-        The ends of partitions are told.
     """
 
     brokers: str | None
@@ -79,7 +85,6 @@ class Clients:
     instance: str | None = None
     said: Mapping[str, str] = field(default_factory=dict)
     at_once: bool = True
-    ends: bool = False
     drawn: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     def __post_init__(self) -> None:
@@ -103,15 +108,18 @@ class Clients:
             "partition.assignment.strategy": _STRATEGIES[self.delivery],
             # What is there is handed over at once; in larger pieces where much is there.
             "fetch.min.bytes": 1,
+            "socket.nagle.disable": True,
             "fetch.wait.max.ms": 100 if self.at_once else 500,
             "fetch.error.backoff.ms": 50,
+            # Where enough has come for now, it is looked soon whether more is needed.
+            "fetch.queue.backoff.ms": 10,
         }
         found |= self._said("consumer.")
         return found | {
             "group.id": self.group,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            "enable.partition.eof": self.ends,
+            "enable.partition.eof": True,
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
         }
@@ -119,10 +127,11 @@ class Clients:
     def producer_settings(self) -> dict[str, Any]:
         """Give all settings of the producer."""
         found: dict[str, Any] = {
+            "socket.nagle.disable": True,
             "linger.ms": 1 if self.at_once else 20,
             "queue.buffering.max.messages": 200_000,
             # As Java's clients do it: a value is on the same partition, whoever writes it.
-            "partitioner": "murmur2_random",
+            "partitioner": PARTITIONER,
         }
         if self.delivery == "exactly-once":
             found["transaction.timeout.ms"] = int(1000 * TRANSACTION_S)
@@ -131,6 +140,16 @@ class Clients:
         if self.delivery == "exactly-once":
             found["transactional.id"] = f"{self.group}-{self.instance or self.drawn}"
         return found
+
+    @property
+    def every_s(self) -> float:
+        """The shortest time between two commits, unless someone says otherwise."""
+        return _EVERY_S[self.delivery][not self.at_once]
+
+    @property
+    def most(self) -> int:
+        """Messages that are decided in one go at the most."""
+        return _MOST[not self.at_once]
 
     @property
     def is_cooperative(self) -> bool:
@@ -198,41 +217,3 @@ def _errors(report: Report) -> Callable[[Any], None]:
             report(f"kafka: {error.str()}")
 
     return tell
-
-
-def read_settings(path: str) -> dict[str, str]:
-    """Read settings from a file: ``name=value`` on each line, ``#`` before a comment.
-
-    Raises
-    ------
-    ClientError
-        If a line is something else; it is not shown.
-    OSError
-        If it cannot be read.
-    """
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    found: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text and not text.startswith("#"):
-            name, equals, value = text.partition("=")
-            if not equals or not name.strip():
-                raise ClientError(f"{path}:{number}: expected name=value")
-            found[name.strip()] = value.strip()
-    return found
-
-
-def parse_settings(said: Sequence[str]) -> dict[str, str]:
-    """Read settings that were typed: each ``name=value``.
-
-    >>> parse_settings(["security.protocol=SSL", "producer.linger.ms=5"])
-    {'security.protocol': 'SSL', 'producer.linger.ms': '5'}
-    """
-    found = {}
-    for one in said:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise ClientError("--set: expected name=value, such as security.protocol=SSL")
-        found[name] = value
-    return found

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from zveil.engines.fitness import check_parts
 from zveil.io import Format, format_of
 from zveil.policy import Policy, PolicyError
-from zveil.policy.hold import IN_PARTS
 
 _FORMATS = (Format.NDJSON, Format.CSV, Format.TSV)
 
 
 def check(policy: Policy) -> None:
     """Refuse what needs all of a stream in one place, or what workers cannot share.
-
-    Whatever looks across attributes does not partition, and belongs here: it is refused before
-    anything is read.
 
     Raises
     ------
@@ -25,14 +22,7 @@ def check(policy: Policy) -> None:
         raise PolicyError(
             ("input", "format"), "messages are records of JSON (ndjson), CSV (csv) or TSV (tsv)"
         )
-    if policy.hold is not None:
-        raise PolicyError(("hold",), IN_PARTS.removeprefix("hold: "))
-    if policy.user.rotate is not None and not policy.user.keep_keys:
-        raise PolicyError(
-            ("user", "rotate"),
-            "a one-way chain of keys belongs to one process, and workers must make the same "
-            "pseudonyms; say keep_keys too, which makes the key of each period from the key file",
-        )
+    check_parts(policy)
 
 
 def needs_key(policy: Policy) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
@@ -10,15 +9,12 @@ from typing import Any, NamedTuple, cast
 from zveil._native import EventIds, Keyring, Witness
 from zveil.act import TextAct
 from zveil.durations import size_bytes
+from zveil.engines.kafka.past import Past
 from zveil.gate import Gate
 from zveil.io import Format
 from zveil.policy import Policy
 from zveil.policy.policy import SMALLEST_GATE
 from zveil.run import MAX_LINE, event_ids
-
-_MARK = "zveil1"
-# The past is remembered in so many pieces: a replay begins at most one of them too early.
-_PIECES = 256
 
 
 class Left(NamedTuple):
@@ -118,54 +114,6 @@ class Recipe:
         return Partition(number, self, gates, ids, begin=begin, decided=decided)
 
 
-class Past:
-    """Where a replay has to begin, so that it sees all that still matters.
-
-    It remembers how late it was, by the largest time so far, at which offset. What was read before
-    the clock stood a whole span behind where it stands now can matter no more.
-
-    Parameters
-    ----------
-    span_ns
-        How far back anything matters.
-    begin
-        The first offset.
-
-    Examples
-    --------
-    >>> past = Past(100, 0)
-    >>> for offset, clock in [(10, 50), (20, 90), (30, 120), (40, 151)]:
-    ...     past.note(offset, clock)
-    >>> past.begin
-    10
-    """
-
-    def __init__(self, span_ns: int, begin: int) -> None:
-        self._span_ns = span_ns
-        self._step_ns = max(span_ns // _PIECES, 1)
-        # Of each piece: its first offset, and the clock at its first and last moment.
-        self._pieces: deque[list[int]] = deque()
-        self._next = begin
-
-    @property
-    def begin(self) -> int:
-        """The offset to begin at."""
-        return self._pieces[0][0] if self._pieces else self._next
-
-    def note(self, behind: int, clock_ns: int | None) -> None:
-        """Take note of messages up to the offset `behind`, and of the clock after them."""
-        first, self._next = self._next, behind
-        pieces = self._pieces
-        if clock_ns is None:
-            return
-        if pieces and clock_ns - pieces[-1][1] < self._step_ns:
-            pieces[-1][2] = clock_ns
-        else:
-            pieces.append([first, clock_ns, clock_ns])
-        while len(pieces) > 1 and pieces[0][2] < clock_ns - self._span_ns:
-            pieces.popleft()
-
-
 class Partition:
     """One partition on its way; as `Recipe.partition` makes it.
 
@@ -177,6 +125,9 @@ class Partition:
         The first offset that is to be decided: what comes before is replayed.
     kept
         What was last committed.
+    end
+        The end of the partition as it was last told; marks of transactions may lie before it,
+        which are no messages.
     is_newer
         What it has seen is newer than what is committed: it must decide nothing more.
     """
@@ -195,15 +146,19 @@ class Partition:
         self.position = begin
         self.decided = decided
         self.kept = decided
+        self.end = begin
         self.gates = gates
         self.is_at_end = False
         self.is_newer = False
         self.replayed = 0
         self._ids = ids
-        self._recipe = recipe
         self._way = recipe.act(gates, ids).way
         self._past = Past(recipe.span_ns, begin)
-        self._before: dict[Any, int] | None = None
+        self._is_deciding = False
+        self._bytes_in = self._bytes_out = 0
+        # What was counted before the first decision, and up to the last that is kept.
+        self._before: dict[Any, int] = {}
+        self._settled: dict[Any, int] = {}
 
     @property
     def is_replaying(self) -> bool:
@@ -213,7 +168,7 @@ class Partition:
     @property
     def mark(self) -> str:
         """What goes with a committed offset: where a replay up to it begins."""
-        return f"{_MARK} {self._past.begin}"
+        return self._past.mark
 
     def take(self, values: list[bytes | None], behind: int, witness: Witness | None) -> Left | None:
         """Take the next messages, up to the offset `behind`; None while they are replayed.
@@ -221,8 +176,8 @@ class Partition:
         All of them are to be replayed, or none.
         """
         silent = self.is_replaying
-        if not silent and self._before is None:
-            self._before = dict(self._reading())
+        if not silent and not self._is_deciding:
+            self._is_deciding, self._before = True, dict(self._reading())
         found = self._way.decide_messages(
             self.gates,
             values,
@@ -237,25 +192,36 @@ class Partition:
             self.replayed += len(values)
             return None
         places, records, keys, troubles = found
-        return Left(places, cast(list[bytes], records), keys, troubles)
+        return self._weighed(values, Left(places, cast(list[bytes], records), keys, troubles))
+
+    def settle(self) -> None:
+        """Take note that what it has decided is committed: only that counts."""
+        self.kept = max(self.kept, self.position)
+        if self._is_deciding:
+            self._settled = dict(self._reading())
 
     def counts(self) -> dict[Any, int]:
-        """Count what was decided, by name; not what was replayed."""
-        before = self._before
-        if before is None:
-            return {}
-        return {name: count - before.get(name, 0) for name, count in self._reading()}
+        """Count what was decided and is committed, by name; from any thread."""
+        settled = self._settled
+        return {name: count - self._before.get(name, 0) for name, count in settled.items()}
 
     @property
     def time_format(self) -> str | None:
         """What times are, as far as it is known."""
         return self._way.time_format
 
+    def _weighed(self, values: list[bytes | None], left: Left) -> Left:
+        self._bytes_in += sum(map(len, filter(None, values)))
+        self._bytes_out += sum(map(len, left.records))
+        return left
+
     def _clock_ns(self) -> int | None:
         clocks = [gate.stats(entries=False).clock_ns for gate in self.gates]
         return max((clock for clock in clocks if clock is not None), default=None)
 
     def _reading(self) -> Iterator[tuple[Any, int]]:
+        yield "bytes_in", self._bytes_in
+        yield "bytes_out", self._bytes_out
         tally = self._way.tally()
         for name in ("lines", "records", "passed", "repeated"):
             yield name, int(tally[name])
@@ -272,15 +238,3 @@ class Partition:
         for name in ("swapped", "filtered"):
             for place, count in enumerate(tally[name]):  # type: ignore[literal-required]
                 yield (name, place), count
-
-
-def begin_of(mark: str | None, decided: int) -> int | None:
-    """Give where a replay begins, by what goes with a committed offset; None if it does not tell.
-
-    >>> begin_of("zveil1 17", 40), begin_of("", 40), begin_of("zveil1 50", 40)
-    (17, None, None)
-    """
-    name, _, number = (mark or "").partition(" ")
-    if name != _MARK or not number.isdecimal() or int(number) > decided:
-        return None
-    return int(number)

@@ -68,6 +68,7 @@ class KeyedPartition(Partition):
     def take(self, values: list[bytes | None], behind: int, witness: Witness | None) -> Left | None:
         """Give messages their keys; those that cannot be read do not go on."""
         del witness
+        self._is_deciding = True
         places, records, keys, troubles = self._way.key_messages(values)
         self.position = behind
         self._past.note(behind, None)
@@ -76,13 +77,11 @@ class KeyedPartition(Partition):
             for place, record in zip(places, records, strict=True)
         ]
         self._sent += len(whole)
-        return Left(places, whole, keys, troubles)
+        return self._weighed(values, Left(places, whole, keys, troubles))
 
-    def counts(self) -> dict[Any, int]:
-        """Count what came and went."""
-        return dict(self._counted())
-
-    def _counted(self) -> Iterator[tuple[Any, int]]:
+    def _reading(self) -> Iterator[tuple[Any, int]]:
+        yield "bytes_in", self._bytes_in
+        yield "bytes_out", self._bytes_out
         tally = self._way.tally()
         for name in ("lines", "records", "passed"):
             yield name, int(tally[name])

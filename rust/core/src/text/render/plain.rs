@@ -25,25 +25,25 @@ pub(super) struct Leaving<'a> {
     pub(super) block: &'a [u8],
     pub(super) rows: &'a Rows,
     pub(super) leaving: &'a [u32],
-    /// By attribute, and where those of the first row are.
-    pub(super) decisions: (&'a [Vec<i8>], usize),
+    /// By attribute.
+    pub(super) decisions: &'a [Vec<i8>],
     /// A pseudonym for each that leaves, if users leave under any.
     pub(super) made: Option<&'a [Option<Pseudonym>]>,
 }
 
 impl Renderer {
-    /// The rows that leave, of so many whose decisions begin at `first`.
-    pub(super) fn leaving(&self, decisions: &[Vec<i8>], first: usize, rows: usize) -> Vec<u32> {
+    /// The rows that leave, of so many.
+    pub(super) fn leaving(&self, decisions: &[Vec<i8>], rows: usize) -> Vec<u32> {
         let mut leaving = vec![0; rows];
         let mut count = 0_usize;
         if let ([column], Empty::Drop) = (decisions, self.empty) {
             // No branch on the answer: it could not be predicted.
-            for (row, decision) in column[first..first + rows].iter().enumerate() {
+            for (row, decision) in column[..rows].iter().enumerate() {
                 leaving[count] = row as u32;
                 count = count.wrapping_add(usize::from(*decision != VEILED));
             }
         } else {
-            for row in (0..rows).filter(|row| self.leaves(decisions, first + row)) {
+            for row in (0..rows).filter(|row| self.leaves(decisions, *row)) {
                 leaving[count] = row as u32;
                 count += 1;
             }
@@ -101,7 +101,7 @@ impl Plain {
         out: &mut Vec<u8>,
         mut ends: Option<&mut Vec<usize>>,
     ) {
-        let Leaving { block, rows, leaving, decisions: (decisions, first), made } = *leaving;
+        let Leaving { block, rows, leaving, decisions, made } = *leaving;
         // Some readers take a CR for the end of a line, all of them one before a line feed.
         let may_break = !JSON && may_hold_return(block, rows, of.cells);
         let nothing: &[u8] = if JSON { b"null" } else { b"" };
@@ -125,7 +125,7 @@ impl Plain {
                 // Of time and user it is past all attributes.
                 let attribute = field.wrapping_sub(ATTRIBUTES);
                 if let Some(column) = decisions.get(attribute)
-                    && column[first + row] == VEILED
+                    && column[row] == VEILED
                 {
                     of.veils[attribute].spelled.put_on(&mut sheet);
                     continue;

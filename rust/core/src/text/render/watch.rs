@@ -40,17 +40,16 @@ impl Watch {
 
     /// Looks at the rows of one part that leave.
     pub(super) fn look(&self, of: &Renderer, leaving: &Leaving, sights: &mut Vec<Sight>) {
-        let Leaving { block, rows, leaving, decisions: (decisions, first), made } = *leaving;
+        let Leaving { block, rows, leaving, decisions, made } = *leaving;
         let (mut spelled, mut name) = (Vec::new(), Vec::new());
         for (place, row) in leaving.iter().map(|row| *row as usize).enumerate() {
-            let decided = (decisions, first + row);
             let mut user = None;
             for (attribute, field) in self.fields.iter().copied().enumerate() {
-                let is_veiled = |column: &Vec<i8>| column[first + row] == VEILED;
+                let is_veiled = |column: &Vec<i8>| column[row] == VEILED;
                 if decisions.get(attribute).is_none_or(is_veiled) {
                     continue;
                 }
-                let label = of.label(rows, row, attribute, decided);
+                let label = of.label(rows, row, attribute, decisions);
                 let spot = label.unwrap_or(rows.attributes[attribute][row]);
                 spelled.clear();
                 let value = self.value(spot, block, rows, &mut spelled);

@@ -1,26 +1,27 @@
 //! What is found out before the records of a stream: its columns, and what its times are.
 
-use super::{SAMPLE, Way, WayError};
+use super::{Way, WayError};
 use crate::text::header::{Header, columns_of};
 use crate::text::plan::TextFormat;
 use crate::text::read::{Extent, Until};
 use crate::text::render::Written;
 use crate::text::time::TimeFormat;
+use std::sync::Arc;
+
+/// Records that a time format is found out from.
+const SAMPLE: usize = 64;
 
 impl Way {
     /// Goes by what most of the first records say, where nothing was stated.
-    pub(super) fn find_time_format(&mut self, block: &[u8], start: usize, last: bool, utf8: bool) {
-        if self.time_format().is_some() {
-            return;
-        }
+    pub(super) fn find_time_format(&mut self, block: &[u8], start: usize, last: bool) {
+        let utf8 = simdutf8::basic::from_utf8(&block[start..]).is_ok();
         let mut found: Vec<(TimeFormat, usize)> = Vec::new();
         let mut at = start;
-        let (reader, rows) = (&mut self.readers[0], &mut self.rows[0]);
+        let part = &mut self.parts[0];
         for _ in 0..SAMPLE {
-            rows.clear(self.plan.attributes, self.coarser);
-            let part = Extent { start: at, end: block.len(), last, utf8, most_rows: 1 };
-            let (end, until) = reader.read(block, part, rows);
-            if let Some(format) = reader.time_format.take() {
+            let extent = Extent { start: at, end: block.len(), last, utf8, most_rows: 1 };
+            let (end, until) = part.read(block, extent);
+            if let Some(format) = part.reader.time_format.take() {
                 match found.iter_mut().find(|(other, _)| *other == format) {
                     Some((_, times)) => *times += 1,
                     None => found.push((format, 1)),
@@ -32,9 +33,9 @@ impl Way {
             }
         }
         // Only looked at: all of it is read again.
-        reader.reset();
+        part.reader.reset();
         // Of two that are as frequent the first.
-        reader.time_format =
+        part.reader.time_format =
             found.iter().rev().max_by_key(|(_, times)| *times).map(|(format, _)| *format);
     }
 
@@ -64,11 +65,11 @@ impl Way {
             |wanted: &String| WayError::Column { wanted: wanted.clone(), found: names.clone() };
         let mut columns = columns_of(&read, needed, &names).map_err(missing)?;
         columns.extend(columns_of(&beside, beside.len(), &names).map_err(missing)?);
-        for reader in &mut self.readers {
+        for part in &mut self.parts {
             let heading = self.heading.as_ref();
-            reader.set_columns(heading, names.len(), columns.clone(), self.fields.len());
+            part.reader.set_columns(heading, names.len(), columns.clone(), self.fields.len());
         }
-        self.renderer.set_fields(&self.fields, columns.len());
+        Arc::make_mut(&mut self.renderer).set_fields(&self.fields, columns.len());
         self.columns = (names.len(), columns);
         self.past_header = true;
         Ok(end)

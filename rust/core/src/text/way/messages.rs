@@ -1,9 +1,9 @@
 //! Records that come as messages of their own: decided many at a time, each told apart from the others.
 
+use super::part::Part;
 use super::{Beside, Way, WayError, blank};
 use crate::batch::VEILED;
 use crate::gate::Gate;
-use crate::pseudonym::Named;
 use crate::text::csv::quote_csv;
 use crate::text::messages::{Block, Messages};
 use crate::text::plan::TextFormat;
@@ -12,7 +12,8 @@ use crate::text::read::{Extent, MOST_TROUBLES, Trouble, Until};
 use crate::text::render::{TextColumn, Written};
 use crate::text::rows::Spot;
 
-use super::ROWS;
+use super::records::ROWS;
+use std::sync::Arc;
 
 /// What leaves of some messages.
 #[derive(Debug, Default)]
@@ -40,7 +41,7 @@ impl Way {
     pub fn begin_messages(&mut self, columns: &[String]) -> Result<(), WayError> {
         self.at_start = false;
         self.header_written = true;
-        self.renderer.marks_records();
+        Arc::make_mut(&mut self.renderer).marks_records();
         if let TextFormat::Csv(delimiter) = self.plan.input {
             let mut header = Vec::new();
             for (number, name) in columns.iter().enumerate() {
@@ -77,7 +78,7 @@ impl Way {
             let outcome =
                 self.run_records(gates, beside.again(), &block.text, 0, true, &mut written);
             self.silent = false;
-            self.named.iter_mut().for_each(Named::clear);
+            self.parts.iter_mut().for_each(|part| part.named.clear());
             outcome?;
             for part in &written {
                 place(block, &part.marks.starts, &mut left.places);
@@ -101,26 +102,30 @@ impl Way {
             let before = self.line;
             let text = &block.text[..];
             let utf8 = simdutf8::basic::from_utf8(text).is_ok();
-            self.find_time_format(text, 0, true, utf8);
-            let mut part = Extent { start: 0, end: text.len(), last: true, utf8, most_rows: ROWS };
+            if self.time_format().is_none() {
+                self.find_time_format(text, 0, true);
+            }
+            let end = text.len();
+            let mut extent = Extent { start: 0, end, last: true, utf8, most_rows: ROWS };
+            let mut parts = std::mem::take(&mut self.parts);
             loop {
-                self.rows[0].clear(self.plan.attributes, self.coarser);
-                let (at, until) = self.readers[0].read(text, part, &mut self.rows[0]);
-                self.collect(1);
-                self.key_rows(block, &mut keyed);
-                part.start = at;
+                let (at, until) = parts[0].read(text, extent);
+                self.collect(&mut parts[0]);
+                self.key_rows(block, &parts[0], &mut keyed);
+                extent.start = at;
                 if until != Until::Enough {
                     break;
                 }
             }
+            self.parts = parts;
             self.settle_troubles(block, before, &mut keyed.troubles);
         }
         self.count_bad(messages, &mut keyed.troubles);
         Ok(keyed)
     }
 
-    fn key_rows(&mut self, block: &Block, keyed: &mut Keyed) {
-        let (rows, plan) = (&self.rows[0], &self.plan);
+    fn key_rows(&self, block: &Block, part: &Part, keyed: &mut Keyed) {
+        let (rows, plan) = (&part.rows, &self.plan);
         let text = &block.text[..];
         let has = |attribute: usize, row: usize| rows.coarsest(plan, attribute)[row].is_value();
         let mut key = |spot: Option<Spot>| {
@@ -149,8 +154,8 @@ impl Way {
                 .map(|other| (0..rows.len()).map(|row| decide(other, row)).collect())
                 .collect();
             let mut written = Written::default();
-            let format = self.readers[0].time_format;
-            self.renderer.render(text, rows, (&decisions, 0), format, None, &mut written);
+            let format = part.reader.time_format;
+            self.renderer.render(text, rows, &decisions, format, None, &mut written);
             place(block, &written.marks.starts, &mut keyed.places);
             for record in written.records() {
                 keyed.values.bytes.extend_from_slice(record);

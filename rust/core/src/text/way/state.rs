@@ -10,6 +10,7 @@ use crate::error::{Error, SnapshotError};
 use crate::text::log::Heading;
 use crate::text::plan::TextFormat;
 use crate::text::time::TimeFormat;
+use std::sync::Arc;
 
 const FORMAT: u64 = 1;
 const LONGEST: usize = 1 << 20;
@@ -69,7 +70,7 @@ impl Way {
         if let Some(heading) = &self.heading {
             heading.write(out)?;
         }
-        if let Some((latest, before)) = self.readers[0].years() {
+        if let Some((latest, before)) = self.parts[0].reader.years() {
             out.number(latest as u64)?;
             out.maybe(before)?;
         }
@@ -119,19 +120,19 @@ impl Way {
             self.heading = Some(Heading::read_back(body, log)?);
         }
         self.check_columns(&fields, width, &columns)?;
-        for reader in &mut self.readers {
-            reader.time_format = format;
+        for part in &mut self.parts {
+            part.reader.time_format = format;
         }
         self.fields = fields;
         if !columns.is_empty() {
-            for reader in &mut self.readers {
+            for part in &mut self.parts {
                 let heading = self.heading.as_ref();
-                reader.set_columns(heading, width, columns.clone(), self.fields.len());
+                part.reader.set_columns(heading, width, columns.clone(), self.fields.len());
             }
-            self.renderer.set_fields(&self.fields, columns.len());
+            Arc::make_mut(&mut self.renderer).set_fields(&self.fields, columns.len());
         }
         self.columns = (width, columns);
-        if self.readers[0].years().is_some() {
+        if self.parts[0].reader.years().is_some() {
             let (latest, before) = (body.number()? as i64, body.maybe()?);
             if [latest, before.unwrap_or(0)]
                 .iter()
@@ -139,7 +140,9 @@ impl Way {
             {
                 return Err(damaged());
             }
-            self.readers.iter_mut().for_each(|reader| reader.set_years((latest, before)));
+            for part in &mut self.parts {
+                part.reader.set_years((latest, before));
+            }
         }
         self.read_tally(body)?;
         self.swaps.read(body, self.plan.attributes)

@@ -1,0 +1,168 @@
+"""What is taken of a batch while partitions come and go, with a client that does as it is told."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from zveil.engines.kafka.assignment import Assignment
+from zveil.engines.kafka.client import KafkaFailure
+from zveil.engines.kafka.intake import Intake
+from zveil.engines.kafka.offsets import Offsets, Topic
+from zveil.engines.kafka.partition import Recipe
+from zveil.policy import Policy
+
+POLICY = Policy.of(
+    time="ts", user="uid", attributes=["host"], z=3, window="60s", raw_users=True,
+    max_future=None, time_format="s",
+)  # fmt: skip
+
+
+class Told:
+    """A client that hands over what it was given, and lets something happen meanwhile."""
+
+    def __init__(self) -> None:
+        self.first: Message | None = None
+        self.rest: list[Message] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+        self.offset, self.mark = 6, "zveil1 2"
+        self.errors: list[int] = []
+        self.assigned: list[dict[int, int]] = []
+
+    def poll(self, _: float) -> Message | None:
+        return self.first
+
+    def consume(self, _: int, __: float) -> list[Message]:
+        self.meanwhile()
+        return self.rest
+
+    def committed(self, asked: list[TopicPartition], timeout: float) -> list[Any]:
+        assert timeout > 0
+        if self.errors:
+            return [Unsure(each, KafkaError(self.errors.pop(0))) for each in asked]
+        return [
+            TopicPartition(each.topic, each.partition, self.offset, self.mark) for each in asked
+        ]
+
+    def get_watermark_offsets(self, _: TopicPartition, **__: object) -> tuple[int, int]:
+        return 0, 10
+
+    def assign(self, at: list[TopicPartition]) -> None:
+        self.assigned.append({each.partition: each.offset for each in at})
+
+
+class Unsure:
+    """A partition of which the client does not tell how far it is, as it does that."""
+
+    offset, metadata = -1001, None
+
+    def __init__(self, at: TopicPartition, error: KafkaError) -> None:
+        self.topic, self.partition, self.error = at.topic, at.partition, error
+
+
+@pytest.fixture
+def client() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def offsets(client: Told) -> Offsets:
+    return Offsets(client, Topic(name="in"), 10**9, lambda _: None)
+
+
+@pytest.fixture
+def held(client: Told, offsets: Offsets) -> Assignment:
+    made = Assignment(client, offsets, Recipe(policy=POLICY, partitions=2), is_cooperative=False)
+    made.come([TopicPartition("in", 0), TopicPartition("in", 1)])
+    return made
+
+
+def messages(number: int, *offsets: int) -> list[Message]:
+    return [Message(topic="in", partition=number, offset=each, value=b"") for each in offsets]
+
+
+def taken(client: Told, held: Assignment, came: list[Message]) -> list[tuple[int, list[int]]]:
+    """Give the offsets that are taken of each partition, run by run."""
+    client.first, *client.rest = came
+    intake = Intake(client, held, "in", most=100, report=lambda _: None)
+    batch = intake.batch(0)
+    assert batch is not None
+    found = []
+    for partition, run in intake.runs(batch):
+        at = [message.offset() or 0 for message in run]
+        partition.position = at[-1] + 1
+        found.append((partition.number, at))
+    return found
+
+
+def test_what_is_replayed_is_apart_from_what_is_decided(client: Told, held: Assignment) -> None:
+    assert client.assigned == [{0: 2, 1: 2}]
+    came = [*messages(0, 2, 4, 5, 6, 8), *messages(1, 2, 3), *messages(0, 9)]
+    found = taken(client, held, came)
+    assert found == [(0, [2, 4, 5]), (0, [6, 8]), (1, [2, 3]), (0, [9])]
+
+
+def test_what_was_taken_before_is_passed_over(client: Told, held: Assignment) -> None:
+    assert taken(client, held, messages(1, 2, 3)) == [(1, [2, 3])]
+    assert taken(client, held, messages(1, 2, 3, 4)) == [(1, [4])]
+    assert taken(client, held, messages(1, 3, 4)) == []
+
+
+def test_nothing_is_taken_of_a_partition_that_was_lost_and_given_anew_meanwhile(
+    client: Told, held: Assignment
+) -> None:
+    assert taken(client, held, messages(1, 2, 3, 4, 5, 6)) == [(1, [2, 3, 4, 5]), (1, [6])]
+
+    def lost_and_found() -> None:
+        held.go([TopicPartition("in", 1)], is_lost=True)
+        held.come([TopicPartition("in", 1)])
+
+    client.meanwhile = lost_and_found
+    # These were on their way to gates that are gone: new ones have seen nothing yet.
+    assert taken(client, held, [*messages(1, 7, 8)]) == []
+    assert held.held[1].position == 2
+    assert client.assigned[-1][1] == 2
+    client.meanwhile = lambda: None
+    assert taken(client, held, messages(1, 2, 6, 7)) == [(1, [2]), (1, [6, 7])]
+
+
+def test_one_that_comes_back_as_it_was_is_read_again_from_there(
+    client: Told, held: Assignment
+) -> None:
+    assert taken(client, held, messages(1, 2, 3, 4, 5, 6, 7)) == [(1, [2, 3, 4, 5]), (1, [6, 7])]
+    client.offset = 8
+    before = held.held[1]
+
+    def gone_and_back() -> None:
+        held.go([TopicPartition("in", 1)])
+        held.come([TopicPartition("in", 1)])
+
+    client.meanwhile = gone_and_back
+    # What was fetched twice is decided once.
+    assert taken(client, held, [*messages(1, 8, 9), *messages(1, 8, 9)]) == []
+    assert held.held[1] is before
+    assert client.assigned[-1][1] == 8
+    client.meanwhile = lambda: None
+    assert taken(client, held, messages(1, 8, 9)) == [(1, [8, 9])]
+
+
+def test_an_end_is_told_with_the_marks_before_it(client: Told, held: Assignment) -> None:
+    end = Message(topic="in", partition=0, offset=10, error=KafkaError(KafkaError._PARTITION_EOF))
+    assert taken(client, held, [*messages(0, 6, 7), end]) == [(0, [6, 7])]
+    assert held.held[0].is_at_end
+    assert held.lags() == {0: 0, 1: 4}
+    # They are no messages: what is committed stays where it was.
+    assert held.held[0].position == 8
+
+
+def test_a_group_that_is_not_told_how_far_it_is_has_not_decided_nothing(
+    client: Told, offsets: Offsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [TopicPartition("in", 0)]
+    client.errors = [KafkaError.UNSTABLE_OFFSET_COMMIT] * 3
+    assert [each.offset for each in offsets.committed(asked)] == [6]
+    monkeypatch.setattr("zveil.engines.kafka.offsets._PATIENCE_S", 0.0)
+    client.errors = [KafkaError.UNSTABLE_OFFSET_COMMIT] * 3
+    with pytest.raises(KafkaFailure, match="does not tell its offsets"):
+        offsets.committed(asked)
