@@ -161,6 +161,12 @@ impl Hasher {
         dispatch!(self, one_block(value, role))
     }
 
+    /// The block of an integer, in either role.
+    #[inline(always)]
+    pub(crate) fn integer(word: i64) -> u128 {
+        block(word as u64, Kind::Integer)
+    }
+
     /// Attribute blocks become attribute hashes; `above` are the hashes of the level above.
     pub(crate) fn attributes(&self, blocks: &mut [u128], above: Option<&[u128]>) {
         dispatch!(self, attribute_hashes(blocks, above))

@@ -132,7 +132,12 @@ impl Budget {
     }
 
     pub(crate) fn free<T: Plain>(&mut self, pages: Pages<T>) {
-        self.used -= pages.bytes();
+        self.release(pages.bytes());
+    }
+
+    /// So much is given back by whoever had it.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.used -= bytes;
     }
 }
 

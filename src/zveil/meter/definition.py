@@ -1,7 +1,7 @@
 """The definition of the meter, in plain Python: sets of values, compared.
 
 `zveil.Meter` is tested against this module. It keeps every set, raw, and is written to be read;
-the meter shows the same from fingerprints, at the cost of a few lookups for each release.
+the meter shows the same from fingerprints, at the cost of a lookup or two for each release.
 
 Observer
     Sees what leaves: pseudonyms and values, no times. All that it has of a pseudonym is the *set*

@@ -1,4 +1,4 @@
-"""The meter that runs beside the gates: exact, a few lookups for each release."""
+"""The meter that runs beside the gates: exact, a lookup or two for each release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Meter(_native.Meter):
         How late a release may come: so long the period before stays open; not at all by default.
     memory_limit
         ``"2GB"`` or bytes. When it is reached, the period is not measured any more, and says so;
-        the next begins anew. About 24 bytes for each value that a user has, and 90 for each user.
+        the next begins anew. About 130 bytes for each user with up to 16 values, and at most 18 for
+        each further value; 37 for each different value, and 32 for each set that users have.
     time_unit
         What plain numbers are: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``.
     key

@@ -1,4 +1,4 @@
-//! What stands in the meter's tables: pairs, users, classes; and the cache lines they stand in, which
+//! What stands in the meter's tables of values and of classes; and the cache lines it stands in, which
 //! are what is fetched.
 
 use crate::memory::Plain;
@@ -34,7 +34,7 @@ pub(super) trait Line: Plain {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Mark {
     pub(super) high: u64,
-    low: u32,
+    pub(super) low: u32,
 }
 
 impl Mark {
@@ -58,62 +58,62 @@ impl Mark {
     }
 }
 
-/// That a user has a value.
-#[inline(always)]
-pub(super) fn pair(user: u128, value: u128) -> Mark {
-    Mark::new(user ^ value)
+/// A value, and its number in the order in which values came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Numbered {
+    pub(super) mark: Mark,
+    pub(super) number: u32,
 }
 
-/// Pairs: their low bits side by side, so that all are compared at once.
+/// Values: their low bits side by side, so that all are compared at once.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct PairLine {
-    low: [u32; 5],
-    spare: u32,
-    high: [u64; 5],
+pub(super) struct ValueLine {
+    low: [u32; 4],
+    pub(super) numbers: [u32; 4],
+    high: [u64; 4],
 }
 
 // SAFETY: plain integers, 64 bytes without padding.
-unsafe impl Plain for PairLine {}
+unsafe impl Plain for ValueLine {}
 
-impl Line for PairLine {
-    type Entry = Mark;
+impl Line for ValueLine {
+    type Entry = Numbered;
 
-    const ENTRIES: usize = 5;
-    const WIDTH: usize = 2;
-    const MOST: usize = 80;
-    const EMPTY: Self = Self { low: [0; 5], spare: 0, high: [0; 5] };
+    const ENTRIES: usize = 4;
+    const WIDTH: usize = 1;
+    const MOST: usize = 65;
+    const EMPTY: Self = Self { low: [0; 4], numbers: [0; 4], high: [0; 4] };
 
     #[inline(always)]
-    fn hash(entry: &Mark) -> u64 {
-        entry.high
+    fn hash(entry: &Numbered) -> u64 {
+        entry.mark.high
     }
 
     #[inline(always)]
-    fn find(&self, wanted: &Mark) -> (Option<usize>, usize) {
-        let [first @ .., last] = &self.low;
-        let mut same = equal(first, wanted.low) | u32::from(*last == wanted.low) << 4;
+    fn find(&self, wanted: &Numbered) -> (Option<usize>, usize) {
+        let mut same = equal(&self.low, wanted.mark.low);
         // As a rule there is one, if any.
         while same != 0 {
             let at = same.trailing_zeros() as usize;
-            if self.high.get(at) == Some(&wanted.high) {
+            if self.high[at % Self::ENTRIES] == wanted.mark.high {
                 return (Some(at), 0);
             }
             same &= same.wrapping_sub(1);
         }
-        let free = equal(first, 0) | u32::from(*last == 0) << 4 | 1 << Self::ENTRIES;
+        let free = equal(&self.low, 0) | 1 << Self::ENTRIES;
         (None, free.trailing_zeros() as usize)
     }
 
-    fn get(&self, at: usize) -> Option<Mark> {
-        Some(Mark { high: self.high[at], low: self.low[at] }).filter(|mark| mark.low != 0)
+    fn get(&self, at: usize) -> Option<Numbered> {
+        let mark = Mark { high: self.high[at], low: self.low[at] };
+        Some(Numbered { mark, number: self.numbers[at] }).filter(|_| mark.low != 0)
     }
 
     #[inline(always)]
-    fn set(&mut self, at: usize, entry: Option<Mark>) {
-        let Mark { high, low } = entry.unwrap_or_default();
-        self.high[at] = high;
-        self.low[at] = low;
+    fn set(&mut self, at: usize, entry: Option<Numbered>) {
+        let Numbered { mark, number } = entry.unwrap_or_default();
+        (self.high[at], self.low[at], self.numbers[at]) = (mark.high, mark.low, number);
     }
 }
 
@@ -134,82 +134,6 @@ fn equal(numbers: &[u32; 4], wanted: u32) -> u32 {
     }
     #[cfg(not(target_arch = "x86_64"))]
     (0..4).map(|at| u32::from(numbers[at] == wanted) << at).sum()
-}
-
-/// A user, and the fingerprint of what they have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub(super) struct User {
-    high: u64,
-    low: u32,
-    /// Not 0 if they are counted in the class of another fingerprint, or in none yet.
-    pub(super) has_changed: u32,
-    print: [u64; 2],
-}
-
-impl User {
-    #[inline(always)]
-    pub(super) fn new(mark: Mark) -> Self {
-        Self { high: mark.high, low: mark.low, ..Self::default() }
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        Mark { high: self.high, low: self.low }
-    }
-
-    #[inline(always)]
-    pub(super) fn print(&self) -> u128 {
-        u128::from(self.print[0]) | u128::from(self.print[1]) << 64
-    }
-
-    #[inline(always)]
-    pub(super) fn set_print(&mut self, print: u128) {
-        self.print = [print as u64, (print >> 64) as u64];
-    }
-}
-
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct UserLine(pub(super) [User; 2]);
-
-// SAFETY: two users of 32 bytes, plain integers without padding.
-unsafe impl Plain for UserLine {}
-
-impl Line for UserLine {
-    type Entry = User;
-
-    const ENTRIES: usize = 2;
-    const WIDTH: usize = 2;
-    const MOST: usize = 75;
-    const EMPTY: Self =
-        Self([User { high: 0, low: 0, has_changed: 0, print: [0; 2] }; Self::ENTRIES]);
-
-    #[inline(always)]
-    fn hash(entry: &User) -> u64 {
-        entry.high
-    }
-
-    #[inline(always)]
-    fn find(&self, wanted: &User) -> (Option<usize>, usize) {
-        for (at, user) in self.0.iter().enumerate() {
-            if user.high == wanted.high && user.low == wanted.low {
-                return (Some(at), 0);
-            }
-            if user.low == 0 {
-                return (None, at);
-            }
-        }
-        (None, Self::ENTRIES)
-    }
-
-    fn get(&self, at: usize) -> Option<User> {
-        Some(self.0[at]).filter(|user| user.low != 0)
-    }
-
-    #[inline(always)]
-    fn set(&mut self, at: usize, entry: Option<User>) {
-        self.0[at] = entry.unwrap_or_default();
-    }
 }
 
 /// A set, by its fingerprint, and how many users have it.

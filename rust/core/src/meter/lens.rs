@@ -28,14 +28,31 @@ pub struct Sight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field(u128);
 
+impl Field {
+    pub(super) fn tweak(self) -> u128 {
+        self.0
+    }
+}
+
 /// Makes words of users and values.
 pub struct Lens {
     hasher: Hasher,
+    spread: u64,
 }
 
 impl Lens {
     pub(super) fn new(secret: &Secret) -> Self {
-        Self { hasher: Hasher::new(&Secret::new(secret.derive("meter"))) }
+        let hasher = Hasher::new(&Secret::new(secret.derive("meter")));
+        Self { hasher, spread: u64::from_le_bytes(secret.derive("meter: spread")) }
+    }
+
+    pub(super) fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// A secret number to scatter things by.
+    pub(super) fn spread(&self) -> u64 {
+        self.spread
     }
 
     pub fn field(&self, name: &str) -> Field {

@@ -1,17 +1,26 @@
 //! The meter: how many visible users look the same in what has been released, at any moment.
 //!
 //! ```text
-//! lens ─→ period: pairs ─→ users ┄→ classes ─→ sizes        ┄→ when someone looks
-//! words   by time: known?  sets     who alike   k of all
+//! lens ─→ intake ─→ period: values ─→ parts ┄→ classes ─→ sizes      ┄→ when someone looks
+//! words   by time           numbers   sets     who alike   k of all
 //! ```
 //!
-//! Look the same to an observer who sees the *set of values* of each pseudonym, and no times. Exact;
-//! a release costs a lookup if the user has the value already, and one more if not. Periods are
-//! those of pseudonyms: each is measured by itself, stays open as long as late events may come, and
-//! when it is over only its figures remain.
+//! Look the same to an observer who sees the *set of values* of each pseudonym, and no times. Exact.
+//! Periods are those of pseudonyms: each is measured by itself, stays open as long as late events may
+//! come, and when it is over only its figures remain.
 
+mod block;
+mod changed;
+mod classes;
 mod entry;
+mod growth;
+mod intake;
 mod lens;
+mod lines;
+mod memo;
+mod open;
+mod part;
+mod parts;
 mod period;
 mod saved;
 mod sizes;
@@ -19,25 +28,21 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use intake::Released;
 pub use lens::{Field, Lens, Sight};
 pub use period::Shown;
 
-use crate::column::{Column, Prepares, Role, Value};
+use crate::column::{Prepares, Role, Value};
 use crate::error::Error;
-use crate::gate::Gate;
 use crate::memory::Budget;
 use crate::secret::Secret;
-use lens::{Desk, Seen};
-use period::{Fresh, Period};
+use intake::Scratch;
+use open::Open;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use table::Full;
 
-/// Periods that the lateness may span, and finished ones that are remembered.
+/// Periods that the lateness may span.
 const MOST_OPEN: i64 = 100_000;
-const MOST_FINISHED: usize = 1000;
-/// Rows that are hashed together: they stay in the cache.
-const ROUND: usize = 1024;
 
 /// What a meter is told at its start; times are nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,15 +52,6 @@ pub struct MeterSettings {
     /// How late a release may come.
     pub lateness: i64,
     pub memory_limit: Option<usize>,
-}
-
-/// What left of one field.
-#[derive(Clone, Copy)]
-pub struct Released<'a> {
-    pub field: Field,
-    pub values: &'a dyn Column,
-    /// A byte for each row, 0 if its value did not leave; all did without it.
-    pub rows: Option<&'a [u8]>,
 }
 
 /// A period as it is shown.
@@ -98,17 +94,6 @@ pub struct Meter {
     open: BTreeMap<i64, Open>,
     finished: VecDeque<Reading>,
     scratch: Scratch,
-}
-
-/// A period to which more may come; without anything measured if there was no more memory.
-struct Open(Option<Period>);
-
-#[derive(Default)]
-struct Scratch {
-    rows: Vec<u32>,
-    desk: Desk,
-    sights: Vec<Sight>,
-    fresh: Fresh,
 }
 
 impl Meter {
@@ -161,130 +146,9 @@ impl Meter {
         self.budget.used()
     }
 
-    /// Takes in columns of what left, in order, of one field or several.
-    pub fn add(
-        &mut self,
-        times: &[i64],
-        users: &dyn Column,
-        fields: &[Released],
-    ) -> Result<(), Error> {
-        let all = times.len();
-        for Released { values, rows, .. } in fields {
-            let told = rows.map_or(all, <[u8]>::len);
-            if users.len() != all || values.len() != all || told != all {
-                let (times, users, attributes) = (all.min(told), users.len(), values.len());
-                return Err(Error::Lengths { times, users, attributes });
-            }
-        }
-        let Scratch { mut rows, mut desk, mut sights, mut fresh } =
-            std::mem::take(&mut self.scratch);
-        for start in (0..all).step_by(ROUND) {
-            let span = start..all.min(start + ROUND);
-            sights.clear();
-            for Released { field, values, rows: released } in fields {
-                choose(span.len(), released.map(|rows| &rows[span.clone()]), &mut rows);
-                let seen = Seen { times, users, values: *values, field: *field };
-                self.lens.look(seen, (start, &rows), &mut desk, &mut sights);
-            }
-            if fields.len() > 1 && !self.is_plain(&times[span]) {
-                // In the order of the records: what comes later may end the period of one before.
-                sights.sort_by_key(|sight| sight.row);
-            }
-            self.take(&sights, &mut fresh);
-        }
-        self.scratch = Scratch { rows, desk, sights, fresh };
-        Ok(())
-    }
-
-    /// Whether all times are in the present period, so that their order makes no difference.
-    fn is_plain(&self, times: &[i64]) -> bool {
-        let (from, to) = self.span(self.period());
-        self.clock != i64::MIN && times.iter().all(|time| (from..=to).contains(time))
-    }
-
-    /// Takes in what was seen of records that left, in order.
-    pub fn count(&mut self, sights: &[Sight]) {
-        let mut fresh = std::mem::take(&mut self.scratch.fresh);
-        self.take(sights, &mut fresh);
-        self.scratch.fresh = fresh;
-    }
-
-    /// By runs of one period.
-    fn take(&mut self, mut sights: &[Sight], fresh: &mut Fresh) {
-        while let Some(first) = sights.first() {
-            let period = self.period_of(first.time);
-            let (from, to) = self.span(period);
-            let (mut end, mut latest) = (0, first.time);
-            for sight in sights.iter().take_while(|sight| (from..=to).contains(&sight.time)) {
-                end += 1;
-                latest = latest.max(sight.time);
-            }
-            let (run, rest) = sights.split_at(end);
-            self.advance(latest);
-            self.take_run(period, run, fresh);
-            sights = rest;
-        }
-    }
-
-    fn take_run(&mut self, period: i64, run: &[Sight], fresh: &mut Fresh) {
-        if self.is_over(period) {
-            return self.late(period, run.len() as u64);
-        }
-        let Self { open, budget, .. } = self;
-        let open = open.entry(period).or_insert_with(|| Open(Period::new(budget).ok()));
-        let Some(measured) = &mut open.0 else { return };
-        let counted = measured.count(run, fresh, budget);
-        open.check(counted, budget);
-    }
-
-    fn late(&mut self, period: i64, releases: u64) {
-        let place = self.finished.partition_point(|other| other.period < period);
-        match self.finished.get_mut(place).filter(|found| found.period == period) {
-            Some(found) => found.late += releases,
-            None => {
-                let late = releases;
-                let found = Reading { period, late, is_over: true, ..Reading::default() };
-                self.finished.insert(place, found);
-                self.forget();
-            }
-        }
-    }
-
-    /// Time has come to this: periods may be over, and another one may have begun.
-    pub fn advance(&mut self, time: i64) {
-        if time <= self.clock {
-            return;
-        }
-        self.clock = time;
-        self.end_periods();
-    }
-
-    /// Closes the account of the periods that are over.
-    fn end_periods(&mut self) {
-        let time = self.clock;
-        while let Some(first) = self.open.first_entry()
-            && is_over(&self.settings, time, *first.key())
-        {
-            let (period, mut open) = first.remove_entry();
-            let found = Reading { is_over: true, ..open.reading(period, &mut self.budget) };
-            if let Open(Some(measured)) = open {
-                measured.free(&mut self.budget);
-            }
-            self.finished.push_back(found);
-            self.forget();
-        }
-    }
-
-    /// Time has come to where the gates are, whether they released anything or not.
-    pub fn follow<'a>(&mut self, gates: impl IntoIterator<Item = &'a Gate>) {
-        if let Some(clock) = gates.into_iter().map(|gate| gate.admission.clock).max() {
-            self.advance(clock);
-        }
-    }
-
     /// Lets go of all that is measured at present; the periods to which more may come say that they were
-    /// stopped. So whoever is to be erased is: one user cannot be, for there is nothing to look their
-    /// pairs up by. And nobody takes for whole what was not seen from its beginning.
+    /// stopped. So whoever is to be erased is: without one user, the k of others would be that of no
+    /// output that there is. And nobody takes for whole what was not seen from its beginning.
     pub fn give_up(&mut self) {
         for Open(open) in self.open.values_mut() {
             if let Some(measured) = open.take() {
@@ -323,13 +187,15 @@ impl Meter {
     pub fn present(&mut self) -> Reading {
         let period = self.period();
         let none = Reading { period, ..Reading::default() };
-        self.open.get_mut(&period).map_or(none, |open| open.reading(period, &mut self.budget))
+        self.open
+            .get_mut(&period)
+            .map_or(none, |open| open.reading(period, &self.lens, &mut self.budget))
     }
 
     /// All periods of which there is something to be shown, in order.
     pub fn periods(&mut self) -> Vec<Reading> {
-        let budget = &mut self.budget;
-        let open = self.open.iter_mut().map(|(period, open)| open.reading(*period, budget));
+        let Self { open, lens, budget, .. } = self;
+        let open = open.iter_mut().map(|(period, open)| open.reading(*period, lens, budget));
         self.finished.iter().cloned().chain(open).collect()
     }
 
@@ -337,19 +203,13 @@ impl Meter {
     /// known, because measuring was stopped.
     pub fn counts(&mut self, period: i64, k: usize) -> Option<(u64, u64)> {
         if let Some(open) = self.open.get_mut(&period) {
-            return open.settled(&mut self.budget).map(|measured| measured.counts(k));
+            return open.settled(&self.lens, &mut self.budget).map(|measured| measured.counts(k));
         }
         let Some(found) = self.finished.iter().rfind(|found| found.period == period) else {
             return Some((0, 0));
         };
         let sizes = found.shown.sizes.range(k as u64..);
         (!found.is_stopped).then(|| (found.shown.users, sizes.map(|(_, users)| users).sum()))
-    }
-
-    fn forget(&mut self) {
-        if self.finished.len() > MOST_FINISHED {
-            self.finished.pop_front();
-        }
     }
 
     #[inline(always)]
@@ -379,32 +239,6 @@ impl Prepares for Meter {
     }
 }
 
-impl Open {
-    fn reading(&mut self, period: i64, budget: &mut Budget) -> Reading {
-        let shown = self.settled(budget).map(|measured| measured.shown());
-        let is_stopped = shown.is_none();
-        Reading { period, shown: shown.unwrap_or_default(), is_stopped, ..Reading::default() }
-    }
-
-    /// What is measured, with its classes up to date.
-    fn settled(&mut self, budget: &mut Budget) -> Option<&Period> {
-        if let Some(measured) = &mut self.0 {
-            let settled = measured.settle(budget);
-            self.check(settled, budget);
-        }
-        self.0.as_ref()
-    }
-
-    /// Without memory it is not measured any more.
-    fn check(&mut self, outcome: Result<(), Full>, budget: &mut Budget) {
-        if outcome.is_err()
-            && let Some(measured) = self.0.take()
-        {
-            measured.free(budget);
-        }
-    }
-}
-
 fn period_of(settings: &MeterSettings, time: i64) -> i64 {
     settings.rotate.map_or(0, |length| time.div_euclid(length))
 }
@@ -412,19 +246,4 @@ fn period_of(settings: &MeterSettings, time: i64) -> i64 {
 /// No event of it can come any more.
 fn is_over(settings: &MeterSettings, clock: i64, period: i64) -> bool {
     clock != i64::MIN && period_of(settings, clock.saturating_sub(settings.lateness)) > period
-}
-
-/// The rows that left.
-fn choose(all: usize, released: Option<&[u8]>, rows: &mut Vec<u32>) {
-    rows.clear();
-    let Some(released) = released else {
-        return rows.extend(0..all as u32);
-    };
-    rows.resize(all, 0);
-    let mut count = 0;
-    for (row, left) in released.iter().enumerate() {
-        rows[count] = row as u32;
-        count += usize::from(*left != 0);
-    }
-    rows.truncate(count);
 }

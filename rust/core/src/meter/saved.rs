@@ -1,14 +1,18 @@
 //! A meter as it is kept: keyed hashes and counts, no user and no value.
 //!
 //! ```text
-//! as bytes      format | key id |  settings | clock | finished periods | open periods: pairs, users
+//! as bytes      format | key id |  settings | clock | finished periods | open periods
 //! in a state           | secret |  the same
+//! open period   values and their numbers | parts: users, their words, releases that wait for them
 //! ```
 //!
-//! Classes are not written: they are counted again from the users. What is read is checked, also where
-//! it was sealed. Bytes are neither encrypted nor authenticated: that is for whoever keeps them.
+//! Fingerprints and classes are not written: they are made again from the words. What is read is
+//! checked, also where it was sealed. Bytes are neither encrypted nor authenticated: that is for whoever
+//! keeps them. They tell without the key how many hashes have which others in common, and whose they are not.
 
-use super::entry::Mark;
+use super::entry::{Mark, Numbered};
+use super::lens::Lens;
+use super::lines::{MOST_VALUES, Release, USER_BITS, Word};
 use super::period::{Period, Shown};
 use super::table::Full;
 use super::{Meter, MeterSettings, Open, Reading};
@@ -17,7 +21,7 @@ use crate::error::{Error, SnapshotError};
 use crate::memory::Budget;
 use crate::secret::Secret;
 
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 impl Meter {
     /// Everything but the secret, as bytes.
@@ -94,7 +98,8 @@ impl Meter {
             check(last.is_none_or(|(last, _)| *last < period))?;
             check(!meter.is_over(period) && period <= meter.period())?;
             let is_measured = body.truth()?;
-            let measured = if is_measured { read_period(body, &mut meter.budget)? } else { None };
+            let Self { lens, budget, .. } = &mut meter;
+            let measured = if is_measured { read_period(body, lens, budget)? } else { None };
             meter.open.insert(period, Open(measured));
         }
         Ok(meter)
@@ -133,53 +138,96 @@ fn read_finished(body: &mut impl Body) -> Outcome<Reading> {
 }
 
 fn write_period(period: &Period, out: &mut dyn Out) -> Outcome<()> {
-    let (pairs, users) = period.lengths();
-    out.number(pairs as u64)?;
-    out.number(users as u64)?;
-    period.pairs().try_for_each(|mark| out.bytes(&mark.bytes()))?;
-    period.users().try_for_each(|user| {
-        out.bytes(&user.mark().bytes())?;
-        out.bytes(&user.print().to_le_bytes())
+    let (count, mut values) = period.values();
+    out.number(count as u64)?;
+    values.try_for_each(|Numbered { mark, number }| write_numbered(mark, number, out))?;
+    let mut parts = period.parts();
+    out.number(parts.len() as u64)?;
+    parts.try_for_each(|(part, waiting)| {
+        out.number(part.users().len() as u64)?;
+        part.users().iter().try_for_each(|user| {
+            out.bytes(&user.mark().bytes())?;
+            out.bytes(&[user.few().len() as u8])?;
+            user.few().iter().try_for_each(|value| out.bytes(&value.to_le_bytes()))
+        })?;
+        out.number(part.live() as u64)?;
+        part.words().try_for_each(|word| out.number(word.0))?;
+        out.number(waiting.len() as u64)?;
+        waiting.iter().try_for_each(|one| write_numbered(one.user(), one.value(), out))
     })
 }
 
+fn write_numbered(mark: Mark, number: u32, out: &mut dyn Out) -> Outcome<()> {
+    out.bytes(&mark.bytes())?;
+    out.bytes(&number.to_le_bytes())
+}
+
 /// `None` where it does not fit into the memory that there may be.
-fn read_period(body: &mut impl Body, budget: &mut Budget) -> Outcome<Option<Period>> {
-    let mut period = Period::new(budget).ok();
-    let (pairs, users) = (body.number()?, body.number()?);
-    for _ in 0..pairs {
-        let mark = read_mark(body)?;
-        keep(&mut period, budget, |period, budget| period.put_pair(mark, budget))?;
+fn read_period(body: &mut impl Body, lens: &Lens, budget: &mut Budget) -> Outcome<Option<Period>> {
+    let mut period = Period::new(lens, budget).ok();
+    let count = body.number()?;
+    check(count <= MOST_VALUES as u64)?;
+    let mut numbers = Vec::new();
+    for _ in 0..count {
+        let value = read_numbered(body)?;
+        numbers.push(value.number);
+        let is_new = keep(&mut period, budget, |period, budget| period.put_value(value, budget));
+        check(is_new != Some(false))?;
     }
-    for _ in 0..users {
-        let (mark, print) = (read_mark(body)?, u128::from_le_bytes(body.array()?));
-        check(print != 0)?;
-        keep(&mut period, budget, |period, budget| period.put_user((mark, print), budget))?;
+    numbers.sort_unstable();
+    check(numbers.iter().zip(0..).all(|(number, place)| *number == place))?;
+    for _ in 0..body.number()? {
+        let users = body.number()?;
+        check(users <= 1 << USER_BITS)?;
+        let mut note = |user: Mark, value: u32, period: &mut Option<Period>| {
+            check(u64::from(value) < count)?;
+            let release = Release::new(user, value);
+            keep(period, budget, |period, budget| period.put_release(release, lens, budget));
+            Ok(())
+        };
+        let mut marks = Vec::new();
+        for _ in 0..users {
+            let mark = read_mark(body)?;
+            marks.push(mark);
+            let [few] = body.array()?;
+            for _ in 0..few {
+                note(mark, u16::from_le_bytes(body.array()?).into(), &mut period)?;
+            }
+        }
+        for _ in 0..body.number()? {
+            let word = Word(body.number()?);
+            let user = *marks.get(usize::from(word.user())).ok_or(SnapshotError::Damaged)?;
+            word.values().try_for_each(|value| note(user, value, &mut period))?;
+        }
+        for _ in 0..body.number()? {
+            let Numbered { mark, number } = read_numbered(body)?;
+            note(mark, number, &mut period)?;
+        }
     }
-    check(users <= pairs)?;
     Ok(period)
+}
+
+fn read_numbered(body: &mut impl Body) -> Outcome<Numbered> {
+    Ok(Numbered { mark: read_mark(body)?, number: u32::from_le_bytes(body.array()?) })
 }
 
 fn read_mark(body: &mut impl Body) -> Outcome<Mark> {
     Mark::of_bytes(body.array()?).ok_or(SnapshotError::Damaged)
 }
 
-/// Puts something into a period; nothing may be in it twice. Without memory it is given up.
-fn keep(
+/// Puts something into a period. Without memory it is given up.
+fn keep<T>(
     period: &mut Option<Period>,
     budget: &mut Budget,
-    put: impl FnOnce(&mut Period, &mut Budget) -> Result<bool, Full>,
-) -> Outcome<()> {
-    match period.as_mut().map(|period| put(period, budget)) {
-        Some(Err(Full)) => {
-            if let Some(period) = period.take() {
-                period.free(budget);
-            }
-            Ok(())
-        }
-        Some(Ok(is_new)) => check(is_new),
-        None => Ok(()),
+    put: impl FnOnce(&mut Period, &mut Budget) -> Result<T, Full>,
+) -> Option<T> {
+    let outcome = put(period.as_mut()?, budget);
+    if outcome.is_err()
+        && let Some(period) = period.take()
+    {
+        period.free(budget);
     }
+    outcome.ok()
 }
 
 fn check(is_right: bool) -> Outcome<()> {

@@ -2,26 +2,27 @@
 //!
 //! ```text
 //! first bits of the hash ─→ directory ─→ segment ─→ the next bits say the line ─→ first free place
-//!                                        up to 4 MiB
+//!                                        up to 256 KiB
 //! ```
 //!
-//! A segment that is full to its measure is copied into one of twice its size, and at 4 MiB half of its
-//! hashes go to another one: that takes about two milliseconds. Places within a segment are in the
+//! A segment that is full to its measure is copied into one of twice its size, and at 256 KiB half of its
+//! hashes go to another one: that takes a small part of a millisecond. Places within a segment are in the
 //! order of the hashes up to the length of a run, and runs never wrap: behind the last line that hashes
 //! lead to there are some more.
 
+use super::block::{Block, Pool};
 use super::entry::Line;
-use crate::memory::{Budget, Pages};
+use crate::memory::Budget;
 
 /// Lines of the smallest segment and of the largest, as powers of two.
 const SMALLEST: u32 = 6;
-const LARGEST: u32 = 16;
+const LARGEST: u32 = 12;
 /// Entries that a run may reach past the last line that a hash leads to. It is longer with a chance of
 /// 1e-20; the segment grows early then.
 const SLACK: usize = 64;
 
 struct Segment<L> {
-    lines: Pages<L>,
+    lines: Block<L>,
     /// Places that a hash may lead to, each so many lines wide.
     homes: usize,
     /// So many first bits are the same of all its hashes.
@@ -48,11 +49,13 @@ pub(super) struct Table<L> {
     depth: u32,
     segments: Vec<Segment<L>>,
     live: usize,
+    pool: Pool,
 }
 
 impl<L: Line> Segment<L> {
-    fn new(bits: u32, depth: u32, budget: &mut Budget) -> Result<Self, Full> {
-        let lines = budget.pages(1 << bits).ok_or(Full)?;
+    fn new(bits: u32, depth: u32, pool: &mut Pool, budget: &mut Budget) -> Result<Self, Full> {
+        let mut lines = pool.take::<L>(1 << bits, budget)?;
+        lines.fill(L::EMPTY);
         let homes = ((1 << bits) - SLACK.div_ceil(L::ENTRIES)) / L::WIDTH;
         Ok(Self {
             lines,
@@ -135,8 +138,9 @@ impl<L: Line> Segment<L> {
 
 impl<L: Line> Table<L> {
     pub(super) fn new(budget: &mut Budget) -> Result<Self, Full> {
-        let first = Segment::new(SMALLEST, 0, budget)?;
-        Ok(Self { directory: vec![0], depth: 0, segments: vec![first], live: 0 })
+        let mut pool = Pool::default();
+        let first = Segment::new(SMALLEST, 0, &mut pool, budget)?;
+        Ok(Self { directory: vec![0], depth: 0, segments: vec![first], live: 0, pool })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -145,16 +149,12 @@ impl<L: Line> Table<L> {
 
     /// Gives all memory back.
     pub(super) fn free(self, budget: &mut Budget) {
-        self.segments.into_iter().for_each(|segment| budget.free(segment.lines));
+        self.pool.free(budget);
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = L::Entry> {
         let lines = self.segments.iter().flat_map(|segment| segment.lines.iter().copied());
         lines.flat_map(|line| (0..L::ENTRIES).map_while(move |at| line.get(at)))
-    }
-
-    pub(super) fn lines_mut(&mut self) -> impl Iterator<Item = &mut L> {
-        self.segments.iter_mut().flat_map(|segment| &mut *segment.lines)
     }
 
     /// Takes everything out; the memory stays.
@@ -267,24 +267,23 @@ impl<L: Line> Table<L> {
     #[cold]
     fn grow(&mut self, number: usize, hash: u64, budget: &mut Budget) -> Result<(), Full> {
         let new = u32::try_from(self.segments.len()).map_err(|_| Full)?;
-        let segment = &mut self.segments[number];
+        let Self { segments, pool, .. } = self;
+        let segment = &mut segments[number];
         let (bits, depth) = (segment.bits(), segment.depth);
         if bits < LARGEST {
-            let larger = Segment::new(bits + 1, depth, budget)?;
+            let larger = Segment::new(bits + 1, depth, pool, budget)?;
             let smaller = std::mem::replace(segment, larger);
             let mut run = (0, 0);
             let is_put = each(&smaller.lines, |entry| segment.put_next(entry, &mut run));
-            budget.free(smaller.lines);
+            pool.give(smaller.lines);
             return is_put;
         }
         if depth == 63 {
             return Err(Full);
         }
-        let mut high = Segment::new(bits, depth + 1, budget)?;
-        // The lower half stays in memory that is there already.
-        let lines = segment.lines.to_vec();
-        segment.clear();
-        segment.depth += 1;
+        let mut high = Segment::new(bits, depth + 1, pool, budget)?;
+        let low = Segment::new(bits, depth + 1, pool, budget)?;
+        let lines = std::mem::replace(segment, low).lines;
         let (mut low_run, mut high_run) = ((0, 0), (0, 0));
         let is_put = each(&lines, |entry| {
             if L::hash(&entry) << depth >> 63 == 0 {
@@ -293,6 +292,7 @@ impl<L: Line> Table<L> {
                 high.put_next(entry, &mut high_run)
             }
         });
+        self.pool.give(lines);
         self.segments.push(high);
         if depth == self.depth {
             self.directory = self.directory.iter().flat_map(|segment| [*segment; 2]).collect();

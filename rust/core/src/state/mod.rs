@@ -80,7 +80,8 @@ pub struct Pen<'a>(&'a mut dyn Out);
 
 const GATE: u64 = 1;
 const IDS: u64 = 2;
-const METER: u64 = 3;
+/// Not 3, which was one of another format.
+const METER: u64 = 4;
 /// Behind the last part.
 const END: u64 = 0;
 
