@@ -33,7 +33,7 @@ use crate::gate::Gate;
 use crate::ids::EventIds;
 use crate::meter::Lens;
 use crate::pseudonym::Keyring;
-use part::Part;
+use part::{Part, Parts};
 use std::sync::Arc;
 
 /// No more memory is kept for what is written next: it was for an unusual block.
@@ -108,8 +108,7 @@ pub struct Way {
     /// Fields as they leave: the plan's, and for CSV what else is kept.
     fields: Vec<String>,
     /// One, or some for each thread.
-    #[expect(clippy::vec_box, reason = "they go from thread to thread")]
-    parts: Vec<Box<Part>>,
+    parts: Parts,
     renderer: Arc<Renderer>,
     swaps: Swaps,
     /// Memory for what is written next.

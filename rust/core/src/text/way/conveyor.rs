@@ -11,7 +11,7 @@
 //! of them on their way than there are threads, so that hardly anybody waits; who would wait for the
 //! next part to be read does what else there is to do.
 
-use super::part::Part;
+use super::part::{Part, Parts};
 use crate::text::read::Extent;
 use crate::text::render::{Renderer, Written};
 use std::collections::VecDeque;
@@ -52,7 +52,7 @@ struct Floor {
     /// By the numbers of the parts.
     written: Vec<Option<Written>>,
     /// Nothing of the block is left for them.
-    home: Vec<Box<Part>>,
+    home: Parts,
     /// The first part that nobody was told to read.
     next: usize,
     /// Parts that are not done with.
@@ -69,7 +69,7 @@ impl<'a> Conveyor<'a> {
         block: &'a [u8],
         extents: &'a [Extent],
         renderer: &'a Renderer,
-        parts: Vec<Box<Part>>,
+        parts: Parts,
     ) -> Self {
         let mut floor = Floor { open: extents.len(), ..Floor::default() };
         floor.written.resize_with(extents.len(), || None);
@@ -129,7 +129,7 @@ impl<'a> Conveyor<'a> {
     }
 
     /// What was written in the order of the lines, where reading got to, and the parts.
-    pub(super) fn into_parts(self) -> (Vec<Written>, usize, Vec<Box<Part>>) {
+    pub(super) fn into_parts(self) -> (Vec<Written>, usize, Parts) {
         let floor = self.floor.into_inner().unwrap_or_else(PoisonError::into_inner);
         let loads = floor.to_read.into_iter().chain(floor.read).chain(floor.to_write);
         let mut parts = floor.home;
