@@ -6,8 +6,7 @@ use crate::text::read::{Extent, Reader, Until};
 use crate::text::render::{Renderer, Written};
 use crate::text::rows::Rows;
 
-/// They go from thread to thread.
-#[expect(clippy::vec_box, reason = "moved by their addresses, each in cache lines of its own")]
+/// They go from thread to thread: moved by their addresses, each in cache lines of its own.
 pub(super) type Parts = Vec<Box<Part>>;
 
 /// What is needed for records that are dealt with together. Their memory is used again.
