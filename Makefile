@@ -28,7 +28,7 @@ help:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "zveil needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || { echo "making .venv ..."; $(PYTHON) -m venv .venv; }
-	@echo "installing (the first build takes a minute or two) ..."
+	@echo "installing (the first build takes some minutes) ..."
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -m pip install --quiet --group test --group check 'maturin>=1.9,<2'
 	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
