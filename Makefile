@@ -48,26 +48,12 @@ test: .venv/ready
 engine-jars:
 	@$(PYTHON) tests/engines/jars.py >/dev/null
 
-.venv-engines/ready: .venv/ready pyproject.toml
-	@test -x $(ENGINES)/python || { echo "making .venv-engines ..."; $(PYTHON) -m venv .venv-engines; }
-	@$(ENGINES)/python -m pip install --quiet --upgrade pip
-	@$(ENGINES)/python -m pip install --quiet --group test-engines
-	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-engines $(BIN)/maturin develop --release --quiet
-	@touch $@
-
 # The engines do not install side by side: their ranges of pyarrow exclude each other.
-.venv-spark/ready: .venv/ready pyproject.toml
-	@test -x $(SPARK)/python || { echo "making .venv-spark ..."; $(PYTHON) -m venv .venv-spark; }
-	@$(SPARK)/python -m pip install --quiet --upgrade pip
-	@$(SPARK)/python -m pip install --quiet --group test-spark
-	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-spark $(BIN)/maturin develop --release --quiet
-	@touch $@
-
-.venv-flink/ready: .venv/ready pyproject.toml
-	@test -x $(FLINK)/python || { echo "making .venv-flink ..."; $(PYTHON) -m venv .venv-flink; }
-	@$(FLINK)/python -m pip install --quiet --upgrade pip
-	@$(FLINK)/python -m pip install --quiet --group test-flink
-	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-flink $(BIN)/maturin develop --release --quiet
+.venv-engines/ready .venv-spark/ready .venv-flink/ready: .venv-%/ready: .venv/ready pyproject.toml
+	@test -x .venv-$*/bin/python || { echo "making .venv-$* ..."; $(PYTHON) -m venv .venv-$*; }
+	@.venv-$*/bin/python -m pip install --quiet --upgrade pip
+	@.venv-$*/bin/python -m pip install --quiet --group test-$*
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv-$* $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 # One engine behind the other: each wants the machine for itself.

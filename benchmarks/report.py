@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import re
@@ -156,8 +157,18 @@ def keep(content: dict[str, Any], path: Path | None, folder: Path = RUNS) -> Pat
         slug = re.sub(r"[^a-z0-9]+", "-", content["machine"]["cpu"].lower()).strip("-")
         path = folder / f"{content['date']}-{slug}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(_finite(content), indent=1, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
     return path
+
+
+def _finite(value: Any) -> Any:
+    """Put null for what is no number, or has no end: JSON knows neither."""
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def machine() -> dict[str, Any]:

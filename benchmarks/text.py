@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -100,6 +101,7 @@ class Programs:
     def file_to_file(self, file: Path) -> peers.Outcome:
         """Time ``zveil run FILE -o ANOTHER``, both of one format."""
         output = self._folder / f"released{file.suffix}"
+        os.sync()  # nobody waits for what others have written
         passage = pipeline.flow(zveil(self._z, file, "-o", output))
         output.unlink()
         return self._outcome(passage, file)

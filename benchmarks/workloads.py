@@ -40,7 +40,7 @@ class Scale:
     worst_case_observations: int = 5_000_000
     text_events: int = 20_000_000
     text_users: int = 100_000
-    text_rounds: int = 3
+    text_rounds: int = 5
     idle_lines: int = 2_000
     audit_events: int = 5_000_000
     estimator_attributes: int = 27_482

@@ -6,12 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from zveil.engines.flink.description import Records, described, written
+from zveil.engines.flink.description import Records, described
 from zveil.engines.flink.fitness import check
-from zveil.engines.flink.installation import Installation, MissingPart, coordinates
+from zveil.engines.flink.installation import (
+    MAIN,
+    POM,
+    SOURCES,
+    Installation,
+    MissingPart,
+    coordinates,
+)
 from zveil.engines.flink.job import Job, Launch, Topics, files, folder
-from zveil.hierarchy import parse
+from zveil.engines.flink.properties import written
+from zveil.hierarchy import Step, parse
 from zveil.io import Format
+from zveil.names import Names
 from zveil.policy import Policy, PolicyError
 from zveil.policy.parts import Attribute, Time, User
 
@@ -65,6 +74,17 @@ def test_what_cannot_be_meant_is_refused(options: tuple[str, ...], words: str) -
     assert words in refused(*options)
 
 
+def test_headers_are_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:
+    one, other, odd = (str(tmp_path / name) for name in ("one.csv", "other.csv", "odd.csv"))
+    Path(one).write_bytes("ts,uid,höst\n".encode())
+    Path(other).write_bytes(b"\xef\xbb\xbf" + Path(one).read_bytes())
+    Path(odd).write_bytes(b"ts,uid,h\xf6st\n")
+    said = ("-o", "c", "--format", "csv", *WHOLE)
+    assert "there is no field 'host'" in (told := refused(one, other, *said))
+    assert "höst" in told
+    assert f"the header of {odd} is not UTF-8" in refused(odd, *said)
+
+
 def test_a_level_that_is_held_does_not_partition(tmp_path: Path) -> None:
     policy = tmp_path / "zveil.toml"
     policy.write_text(
@@ -102,15 +122,18 @@ def test_what_the_operator_does_not_do_is_refused(changed: dict[str, object], pl
     assert parts.removeprefix(".") == place
 
 
-def levelled(steps: list[object]) -> Policy:
-    one = Attribute("host", z=3, window="1h", hierarchy=parse(steps, "."))  # type: ignore[arg-type]
+def levelled(steps: list[Step], **said: object) -> Policy:
+    one = Attribute("host", z=3, window="1h", hierarchy=parse(steps, "."), **said)  # type: ignore[arg-type]
     return Policy(time=Time("ts", format="s"), user=User("uid"), attributes=(one,))
 
 
 def test_steps_that_it_does_not_climb_are_refused() -> None:
     check(levelled([{"segments": "/", "levels": 2}, {"bins": [10]}]))
-    with pytest.raises(PolicyError, match="write the labels into a table"):
-        check(levelled([{"time": ["day"]}]))
+    check(levelled(["domain"]))
+    check(levelled([{"prefix": [24]}]))
+    check(levelled([{"time": ["day"]}]))
+    with pytest.raises(PolicyError, match="cells: the operator for Flink climbs"):
+        check(levelled([{"cells": [7]}], fields=("lat", "lon")))
 
 
 def test_a_policy_is_told_whole() -> None:
@@ -133,6 +156,25 @@ def test_of_csv_columns_are_told() -> None:
     told = described(policy(), records, gate_key=bytes(32), user_key=bytes(32))
     assert [told[f"column.{number}"] for number in range(3)] == ["3", "2", "1"]
     assert told["attribute.0.veil"] == ""
+
+
+def test_lists_and_rules_are_told_as_the_core_takes_them(tmp_path: Path) -> None:
+    file = tmp_path / "top.csv"
+    file.write_bytes(
+        b"\xef\xbb\xbfrank,name\n1,Example.ORG\n\n# no\n2,*.co.uk.\r\n3,\xff.a\n4,example.org"
+    )
+    one = levelled([{"domain": "icann"}], only=Names.read(file))
+    records = Records(format=Format.NDJSON, max_line=100)
+    told = described(one, records, gate_key=bytes(32), user_key=bytes(32))
+    assert told["attribute.0.only"] == "example.org,co.uk,\xff.a"
+    assert told["attribute.0.except"] == ""
+    rules = told["attribute.0.step.0.rules"].split(",")
+    assert {"org", "*.ck", "!www.ck"} < set(rules)
+    assert "github.io" not in rules
+    assert {"c0-e0", "130-69-307", "3a3-3c3"} < set(told["attribute.0.step.0.lower"].split(","))
+    file.write_bytes(b"another")
+    with pytest.raises(ValueError, match="has changed since it was read"):
+        described(one, records, gate_key=bytes(32), user_key=bytes(32))
 
 
 def test_properties_are_plain_text_whatever_they_hold() -> None:
@@ -160,6 +202,12 @@ def test_a_job_is_told_to_flink() -> None:
                          "-Drestart-strategy.type=failure-rate"]  # fmt: skip
     assert asked[-5:] == ["-Da=b", "-c", "zveil.flink.Job", "job.jar", "job.properties"]
     assert files(["/a b"], header=True)["file.0"] == "file:///a%20b"
+
+
+def test_the_operator_is_part_of_the_package() -> None:
+    made = {source.relative_to(SOURCES).as_posix() for source in SOURCES.rglob("*.java")}
+    assert {f"{MAIN.replace('.', '/')}.java", "zveil/flink/KafkaEnds.java"} < made
+    assert POM.is_file()
 
 
 def test_another_flink_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from zveil.engines.spark.keying import Keying
 from zveil.engines.spark.layout import Layout, laid_out
 from zveil.engines.spark.merge import Merge
 from zveil.engines.spark.parcels import PARCELS, content, labels
+from zveil.engines.spark.parts import Parts
 from zveil.engines.spark.stage import Secret, Stage
 from zveil.engines.spark.stream import Keeping
 from zveil.keys import open_keyring
@@ -278,32 +279,45 @@ class Group:
 def streamed(tables: list[pa.Table], stated: Policy, shards: int, states: Any) -> pa.Table:
     """Do what Spark does with micro-batches, in one process."""
     layout, keying = laid(tables[0], stated, ["n"], shards)
+    parts = sent(Parts(keying))
+    keeping = sent(Keeping(tuple(
+        Stage(layout, place, Secret(KEY), parts.content(place), named,
+              Merge(layout.ties, limit=None), is_sorted=False, veiled=parts.veiled(place))
+        for place, named in enumerate(parts.named)
+    )))  # fmt: skip
+    assert len({repr(stage.leaves) for stage in keeping.stages}) == 1
     left = []
     for table in tables:
-        packed = pa.Table.from_batches(keying.pack(hashed(table, layout).to_batches()))
-        for stage in stages(layout, keying, is_sorted=False):
-            keeping = sent(Keeping(stage))
-            parts = []
-            for shard, part in shuffled(packed):
-                frames = [each.to_pandas() for each in part.to_batches(max_chunksize=2)]
-                group = states.setdefault((stage.place, shard), Group())
-                parts += keeping.decide((shard,), iter(frames[::-1]), group)
-            rows = [row for part in parts for row in part.to_dict("records")]
-            packed = pa.Table.from_pylist(rows, PARCELS)
-        left += keeping.unpack(packed.to_batches())
-    return pa.Table.from_batches(left).rename_columns(list(layout.leaving))
+        packed = pa.Table.from_batches(parts.pack(hashed(table, layout).to_batches()))
+        decided = []
+        for shard, part in shuffled(packed):
+            frames = [each.to_pandas() for each in part.to_batches(max_chunksize=2)]
+            group = states.setdefault(shard, Group())
+            decided += keeping.decide((shard,), iter(frames[::-1]), group)
+        rows = [row for frame in decided for row in frame.to_dict("records")]
+        left += keeping.unpack(pa.Table.from_pylist(rows, PARCELS).to_batches())
+    return pa.Table.from_batches(left, keeping.leaves).rename_columns(list(layout.leaving))
 
 
 def in_order(tables: list[pa.Table], stated: Policy) -> pa.Table:
-    """Let one act decide micro-batches, each in its own order."""
-    ordered = [table.sort_by([("when.exactly", "ascending"), ("n", "ascending")])
-               for table in tables]  # fmt: skip
+    """Let one act decide the parts of each attribute, micro-batch by micro-batch in its order."""
+    read = [each.reads for each in stated.attributes]
     user = stated.user
-    keyring = open_keyring(user.pseudonym, own=KEY, rotate_ns=stated.rotate_ns,
-                           keep_keys=user.keep_keys)  # fmt: skip
-    act = ColumnsAct(stated, stated.gates(key=KEY), tables[0].schema, keyring=keyring)
-    batches = [batch for table in ordered for batch in table.combine_chunks().to_batches()]
-    return pa.Table.from_batches([act.act(batch) for batch in batches])
+    left = []
+    for place, mine in enumerate(read):
+        keyring = open_keyring(user.pseudonym, own=KEY, rotate_ns=stated.rotate_ns,
+                               keep_keys=user.keep_keys)  # fmt: skip
+        act = ColumnsAct(stated, stated.gates(key=KEY), tables[0].schema, keyring=keyring)
+        for table in tables:
+            rows = []
+            for row in table.to_pylist():
+                has = [all(row[name] is not None for name in names) for names in read]
+                if has[place] or (place == 0 and not any(has)):
+                    others = {name for names in read for name in names} - {*mine}
+                    rows.append(row | dict.fromkeys(others))
+            rows.sort(key=lambda row: (row["when.exactly"], row["n"]))
+            left += map(act.act, pa.Table.from_pylist(rows, table.schema).to_batches())
+    return pa.Table.from_batches(left)
 
 
 def micro_batches(seed: int) -> list[pa.Table]:
@@ -311,15 +325,55 @@ def micro_batches(seed: int) -> list[pa.Table]:
     return [table.slice(start, 400) for start in range(0, table.num_rows, 400)]
 
 
+@pytest.mark.parametrize("empty", ["drop", "blank"])
 @pytest.mark.parametrize("shards", [1, 3])
-def test_micro_batches_go_on_from_the_state_before(shards: int, tmp_path: Path) -> None:
+def test_micro_batches_go_on_from_the_state_before(shards: int, empty: str, tmp_path: Path) -> None:
     lateness = POLICY + '[limits]\nlateness = "6h"\n'
-    stated = policy(tmp_path, lateness)
+    stated = policy(tmp_path, lateness, empty)
     for seed in range(3):
         tables = micro_batches(seed)
         found = streamed(tables, stated, shards, {})
         assert told(found) == told(in_order(tables, stated))
         assert found.num_rows > 0
+
+
+def test_parts_of_a_stream_release_what_whole_rows_do(tmp_path: Path) -> None:
+    stated = policy(tmp_path, POLICY + '[limits]\nlateness = "6h"\n')
+    table = events(4)
+    parts, rows = streamed([table], stated, 3, {}), passed(table, stated, ["n"], 3, rows=100)
+    for name, veiled in (("host", "(few)"), ("path", None), ("cell", None)):
+        found, wanted = (
+            sorted((row["n"], row[name]) for row in each.to_pylist() if row[name] != veiled)
+            for each in (parts, rows)
+        )
+        assert found == wanted
+        assert found
+
+
+def test_a_row_without_any_value_is_one_part(tmp_path: Path) -> None:
+    stated = policy(tmp_path, empty="blank")
+    nothing = dict.fromkeys(("host", "path", "lat", "lon"))
+    rows = [row | nothing for row in events(4, 20).to_pylist()]
+    table = pa.Table.from_pylist(rows, events(4, 20).schema)
+    left = streamed([table], stated, 3, {})
+    # One has no time.
+    assert sorted(left["n"].to_pylist()) == [n for n in range(20) if n != 7]
+    assert {*left["host"].to_pylist(), *left["path"].to_pylist()} == {"(few)", None}
+
+
+def test_the_state_of_an_attribute_is_of_no_use_for_another(tmp_path: Path) -> None:
+    same = POLICY.replace("z = 3", "z = 2").replace("10m", "20m").replace("noise = 2\n", "")
+    same = same[: same.index("[[attribute]]\nfields")].replace('only = "hosts.txt"\n', "")
+    same = same[: same.index("hierarchy")]
+    stated = policy(tmp_path, same)
+    states: dict[Any, Any] = {}
+    first, second, *_ = micro_batches(3)
+    streamed([first], stated, 1, states)
+    assert len(states) == 2
+    one, two = states.values()
+    one.held, two.held = two.held, one.held
+    with pytest.raises(RuntimeError, match=r"the state in this checkpoint: .*key"):
+        streamed([second], stated, 1, states)
 
 
 def test_a_micro_batch_that_is_decided_once_more_comes_to_the_same(tmp_path: Path) -> None:
@@ -342,8 +396,8 @@ def test_another_number_of_shards_policy_or_key_is_refused(
     first, second, *_ = micro_batches(2)
     states: dict[Any, Any] = {}
     streamed([first], stated, 1, states)
-    label = labels(2)[0]
-    states |= {(place, label): group for (place, _), group in states.items()}
+    # Whichever label a shard had.
+    states |= dict.fromkeys(labels(2 * 3).tolist(), next(iter(states.values())))
     with pytest.raises(RuntimeError, match="shards: this checkpoint was begun with 1"):
         streamed([second], stated, 2, states)
     with pytest.raises(RuntimeError, match="policy: this checkpoint was begun under another"):

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 
 from zveil.act import TextAct
 from zveil.io import Format
+from zveil.policy import Policy
 from zveil.reference import user_text
 
 # Each seed is a stream; its length is what a failure is made shorter by.
@@ -312,3 +313,21 @@ def test_a_return_in_csv_is_read_back(host: str) -> None:
     data = f"ts,uid,note,host\n1700000000,u,{host},{host}\r\n".encode()
     out, _ = fed(policy, [data], Format.CSV)
     assert [(row["host"], row["note"]) for row in table(out)] == [(host, host)]
+
+
+def test_what_was_given_out_stays_as_it_is_and_is_not_to_be_changed() -> None:
+    policy = Policy.of(time="ts", user="uid", attributes=("host",), z=1, window=1)
+    act = TextAct(
+        policy, [], Format.NDJSON, Format.NDJSON,
+        keyring=None, max_line=1 << 20, stop_at_problem=False,
+    )  # fmt: skip
+    line = b'{"ts":170000000%d,"uid":"u","host":"x"}\n'
+    first = act.lines(line % 1, last=False)
+    copy = b"".join(first)
+    for number in range(2, 9):  # of which the memory is used again and again
+        assert b"".join(act.lines(line % number, last=False))
+    assert b"".join(first) == copy
+    del act
+    assert b"".join(first) == copy
+    with pytest.raises(TypeError):
+        first[0][0] = 0

@@ -28,8 +28,10 @@ def main() -> None:
             .config("spark.driver.memory", "2g")
             .config("spark.sql.shuffle.partitions", "4")
             .config("spark.ui.enabled", "false")
-            # As docs/spark.md advises.
+            # As docs/spark.md advises where everything is on one machine.
             .config("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
+            .config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
+            .config("spark.shuffle.compress", "false")
             .config("spark.local.dir", folder)
             .getOrCreate()
         )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import messages
 import numpy as np
+import one_process
 from messages import AT_ONCE, THROUGHPUT, Scale
 from numpy.typing import NDArray
 from peers import DisagreementError
@@ -168,4 +169,6 @@ def _beside(best: Mapping[str, float], scale: Scale) -> list[Result]:
         results.append(Ratio(WHAT, shown, PEER, 1e9 / found, 1e9 / fastest, enough))
     rates = {label: round(found) for label, found in best.items()}
     results.append(Figures(f"{WHAT}, records a second", case, rates))
+    native_ns = one_process.ns(replace(scale, records=scale.flink_records))
+    results.append(one_process.cost("Flink", case, 1e9 / max(ours.values()), native_ns))
     return results

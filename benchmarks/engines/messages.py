@@ -31,6 +31,8 @@ class Scale:
     delay_s: int = 30
     # Rows for Spark, in so many times the records: its start is not what is measured.
     spark_times: int = 10
+    # Rounds before those that count: Java compiles for its first minute or two.
+    spark_warm_up: int = 6
     flink_records: int = 2_000_000
     pyflink_records: int = 60_000
     pyflink_modes: tuple[str, ...] = ("process", "thread")
@@ -47,6 +49,7 @@ QUICK = Scale(
     paces=(THROUGHPUT,),
     delay_s=4,
     spark_times=1,
+    spark_warm_up=1,
     flink_records=20_000,
     pyflink_records=5_000,
     pyflink_modes=("process",),

@@ -1,12 +1,13 @@
 """Measure the engines side by side with peers, in one run.
 
-usage: python benchmarks/engines/run.py [--quick] [--out FILE]
+usage: python benchmarks/engines/run.py [--quick] [--only ENGINE ...] [--out FILE]
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,22 +23,33 @@ import spark  # noqa: E402
 from messages import FULL, QUICK, Scale  # noqa: E402
 from report import Result  # noqa: E402
 
+ENGINES: dict[str, Callable[[Scale], list[Result]]] = {
+    "kafka": kafka.runs,
+    "spark": spark.runs,
+    "flink": flink.runs,
+}
 
-def runs(scale: Scale) -> list[Result]:
+
+def runs(scale: Scale, names: Sequence[str]) -> list[Result]:
     """Measure one engine behind the other."""
-    return [*kafka.runs(scale), *spark.runs(scale), *flink.runs(scale)]
+    return [result for name in names for result in ENGINES[name](scale)]
 
 
 def main() -> int:
     """Measure what was asked for."""
-    options = running.parser("Measure the engines.", "benchmarks/engines/runs").parse_args()
+    parser = running.parser("Measure the engines.", "benchmarks/engines/runs")
+    parser.add_argument(
+        "--only", nargs="+", default=list(ENGINES), choices=list(ENGINES), metavar="ENGINE",
+        help=f"only these engines: {', '.join(ENGINES)}",
+    )  # fmt: skip
+    options = parser.parse_args()
     scale = QUICK if options.quick else FULL
     try:
         return running.run(
-            partial(runs, scale),
+            partial(runs, scale, options.only),
             scale,
             out=options.out,
-            is_whole=not options.quick,
+            is_whole=not options.quick and set(options.only) == set(ENGINES),
             folder=HERE / "runs",
             versions=lambda: {"kafka": broker_version(), "pyspark": spark.version()},
         )

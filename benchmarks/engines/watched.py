@@ -68,6 +68,8 @@ class Pace:
     """Records a second."""
     core_ns: float
     """Nanoseconds of a core for each record, all threads of the program together."""
+    broker_ns: float
+    """The same of the broker."""
 
 
 def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_]) -> Pace:
@@ -79,13 +81,13 @@ def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_])
     """
     sink = broker.create_topic(f"sink-{next(_numbers)}")
     group = f"group-{sink}"
-    looks: list[tuple[float, int, float]] = []
+    looks: list[tuple[float, int, float, float]] = []
     watcher = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "watcher"})
     until = time.monotonic() + PATIENCE_S
     with working(command(group, source, sink), cores()[0]) as process:
         for turn in itertools.count():
             end = watcher.get_watermark_offsets(TopicPartition(sink, 0), timeout=10)[1]
-            looks.append((time.perf_counter(), end, core_s(process.pid)))
+            looks.append((time.perf_counter(), end, core_s(process.pid), core_s(broker.pid)))
             quiet = len(looks) > 10 and looks[-10][1] == end > 0
             if quiet and turn % 10 == 0:
                 decided = topics.positions(broker.bootstrap, group, source).get(0)
@@ -109,7 +111,8 @@ def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_])
     left = np.cumsum(mask)
     before = int(np.searchsorted(left, begin[1] * len(came) / last))
     count = len(mask) - before
-    return Pace(count / (end[0] - begin[0]), (end[2] - begin[2]) / count * 1e9)
+    core, of_broker = ((end[place] - begin[place]) / count * 1e9 for place in (2, 3))
+    return Pace(count / (end[0] - begin[0]), core, of_broker)
 
 
 def core_s(pid: int) -> float:

@@ -733,7 +733,7 @@ class TextWay:
         *,
         ids: EventIds | None = None,
         meter: Meter | None = None,
-    ) -> list[bytes]:
+    ) -> list[memoryview]:
         """Take the next bytes of a file; give what leaves of the records that are complete.
 
         One gate for each attribute, in their order; or several sets of them one behind the other,

@@ -37,12 +37,21 @@ class Names:
         text = _text(file)
         return cls(str(file), hashlib.sha256(text).hexdigest(), _parsed(file, text))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # To another process, which may not have the file, goes what it held.
+    def text(self) -> bytes:
+        """Give what the file held, for another process, which may not have it.
+
+        Raises
+        ------
+        ValueError
+            If it holds something else by now.
+        """
         text = _text(self.file)
         if hashlib.sha256(text).hexdigest() != self.digest:
             raise ValueError(f"{self.file}: has changed since it was read; read the policy again")
-        return _unpacked, (self.file, text)
+        return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (self.file, self.text())
 
 
 def _text(file: str | Path) -> bytes:

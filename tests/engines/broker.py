@@ -126,8 +126,9 @@ class Broker(Address):
     ) -> None:
         """Choose ports and settings; `start` makes it answer.
 
-        `compiled` lets Java compile fully: slower to start, and as fast as it gets. `cores` are all
-        that it may run on. Other settings are the broker's own, with _ for each dot.
+        `compiled` lets Java compile fully, and have all of its heap from the beginning, as Kafka's
+        own script does: slower to start, and as fast as it gets. `cores` are all that it may run
+        on. Other settings are the broker's own, with _ for each dot.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -143,9 +144,9 @@ class Broker(Address):
             "log.dirs": folder / "data",
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
-        tiers = [] if compiled else ["-XX:TieredStopAtLevel=1"]
+        speed = [f"-Xms{heap}"] if compiled else ["-Xms64m", "-XX:TieredStopAtLevel=1"]
         self._java = [
-            java(), "-Xms64m", f"-Xmx{heap}", "-XX:+UseSerialGC", *tiers, "-XX:-UsePerfData",
+            java(), *speed, f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:-UsePerfData",
             "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", f"{jars()}/*",
         ]  # fmt: skip

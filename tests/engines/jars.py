@@ -23,7 +23,7 @@ def java() -> str:
     if found is None:
         raise MissingError(
             f"no Java: the broker needs Java {JAVA_AT_LEAST} or later, "
-            "for example from `apt-get install openjdk-17-jre-headless`"
+            "for example from `apt-get install openjdk-17-jdk-headless`"
         )
     asked = subprocess.run([found, "-XshowSettings:properties", "-version"],
                            capture_output=True, text=True, check=True)  # fmt: skip

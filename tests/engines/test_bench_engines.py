@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+DELIVERIES = ("exactly-once", "at-least-once")
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "engines"
 
 
@@ -13,7 +14,7 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
     out = tmp_path / "run.json"
     done = subprocess.run(
         [sys.executable, BENCHMARK / "run.py", "--quick", "--out", out],
-        capture_output=True, text=True, timeout=300,
+        capture_output=True, text=True, timeout=1_800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "not judged" in done.stdout
@@ -23,11 +24,15 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
              for ratio in kept["ratios"]}  # fmt: skip
     peers = ("the same in Python", "the same in Python, one by one", "the loop without a gate")
     wanted = {("Kafka, one worker", delivery, peer, None)
-              for delivery in ("exactly-once", "at-least-once") for peer in peers}  # fmt: skip
+              for delivery in DELIVERIES for peer in peers}  # fmt: skip
     wanted |= {("Kafka, delay, p99", "exactly-once", "200 ms", None)}
     wanted |= {("Kafka, delay, p99", "at-least-once", "20 ms", None)}
     wanted |= {("Spark, two cores", "20", "zveil run", None)}
     wanted |= {("Flink, one core", pace, "PyFlink's own operator", None)
                for pace in ("throughput", "at-once")}  # fmt: skip
+    places = {"Spark": ("20",), "Flink": ("A=50 U=1e3 z=20",)}
+    places |= dict.fromkeys(("Kafka, workers", "Kafka, with the broker"), DELIVERIES)
+    wanted |= {(f"{engine}, cores to keep up", place, "one process of zveil run", None)
+               for engine, cases in places.items() for place in cases}  # fmt: skip
     assert shown == wanted
     assert sorted(BENCHMARK.glob("runs/*")) == before

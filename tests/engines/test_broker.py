@@ -69,7 +69,7 @@ def test_it_asks_for_a_password(broker: Address) -> None:
                             "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",
                             "sasl.username": SASL_USER, "sasl.password": password})  # fmt: skip
 
-    assert login(SASL_PASSWORD).list_topics(timeout=20).brokers
+    assert login(SASL_PASSWORD).list_topics(timeout=120).brokers
     with pytest.raises(Exception, match=r"transport|[Aa]uthentication"):
         login("wrong").list_topics(timeout=2)
 
@@ -91,7 +91,7 @@ def test_it_ends_with_whoever_started_it() -> None:
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
         bootstrap = started.stdout.readline().strip()
-        assert AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=20).brokers
+        assert AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=120).brokers
         children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
         assert len(children) == 1
         started.kill()

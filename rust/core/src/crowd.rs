@@ -218,6 +218,12 @@ impl Crowd {
         credit
     }
 
+    /// Released for some time to come, whoever is seen: there is no need to tell users apart.
+    #[inline(always)]
+    pub(crate) fn is_settled(&self, clock: i64, rules: &Rules) -> bool {
+        clock <= self.certificate && !self.is_short(clock, rules)
+    }
+
     fn is_short(&self, clock: i64, rules: &Rules) -> bool {
         self.certificate.saturating_sub(clock) < rules.short_life
     }

@@ -51,6 +51,8 @@ pub struct Gate {
     pub(crate) refused_before: u64,
     /// Only where someone asked for it. No part of a snapshot.
     pub(crate) census: Option<Census>,
+    /// Where threads write what they decide.
+    pub(crate) others: Vec<Vec<i8>>,
 }
 
 /// What a gate has done and holds.
@@ -105,6 +107,7 @@ impl Gate {
             released: 0,
             refused_before: 0,
             census: None,
+            others: Vec::new(),
         })
     }
 
@@ -305,7 +308,9 @@ impl Gate {
     /// Makes room for so many attributes that will be imported: a little more than a shard's share.
     pub(crate) fn reserve(&mut self, attributes: usize) {
         let share = attributes / self.shards.len();
-        self.shards.iter_mut().for_each(|shard| shard.reserve(share + share / 16));
+        // The number comes from a file: it may be any.
+        let share = share.saturating_add(share / 16);
+        self.shards.iter_mut().for_each(|shard| shard.reserve(share));
     }
 
     /// Counts entries one by one: for a look now and then, not for each event.

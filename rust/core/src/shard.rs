@@ -51,6 +51,14 @@ pub(crate) struct Now {
     pub(crate) in_order: bool,
 }
 
+/// What is seen of an attribute a moment before it is observed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Glance {
+    pub(crate) index: usize,
+    /// By what is known so far. It may come otherwise.
+    pub(crate) released: bool,
+}
+
 /// What one shard holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Holdings {
@@ -240,7 +248,8 @@ impl Shard {
             self.make_room(&mut crowd, now, rules);
         }
         let entries = self.slab.entries_mut(crowd.block);
-        let released = if entry.time >= clock && crowd.wants_scan(rules) {
+        let settled = crowd.is_settled(now, rules);
+        let released = if entry.time >= clock && crowd.wants_scan(rules) && !settled {
             crowd.scan(entries, entry, rules)
         } else {
             crowd.insert(entries, entry);
@@ -362,15 +371,22 @@ impl Shard {
         Some(block)
     }
 
+    /// What was seen of attributes holds as long as this is the same, or for fewer new attributes than
+    /// the quickest move of a table takes.
+    #[inline(always)]
+    pub(crate) fn moves(&self) -> u64 {
+        self.table.moves()
+    }
+
     #[inline(always)]
     pub(crate) fn prefetch_slot(&self, hash: u64) {
         self.table.prefetch(hash);
     }
 
     /// Fetches what an observation at this time will need of the crowd, and says where the attribute
-    /// was seen, for `observe_near`.
+    /// was seen, for `observe_near`, and what will likely become of the observation.
     #[inline(always)]
-    pub(crate) fn prefetch_crowd(&self, key: Key, time: i64) -> usize {
+    pub(crate) fn prefetch_crowd(&self, key: Key, time: i64) -> Glance {
         let (index, slot) = self.table.glance(key);
         if slot.can_spend(time) {
             let (block, len) = slot.end();
@@ -378,7 +394,7 @@ impl Shard {
         } else {
             self.prefetch_log(slot);
         }
-        index
+        Glance { index, released: slot.is_certain(time) }
     }
 
     #[inline(never)]

@@ -117,6 +117,12 @@ impl Slot {
         (self.credit() != 0) & ((time <= certificate) | (certificate == NO_CERTIFICATE))
     }
 
+    /// Whether `spend` would answer that it is released.
+    #[inline(always)]
+    pub(crate) fn is_certain(&self, time: i64) -> bool {
+        (self.credit() != 0) & (time <= self.a as i64)
+    }
+
     /// Where the next entry of a crowd goes.
     #[inline(always)]
     pub(crate) fn end(&self) -> (Block, usize) {

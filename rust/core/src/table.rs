@@ -24,6 +24,10 @@ use crate::slot::{Key, Slot};
 /// end there; the new attribute is then veiled, as in a full table.
 const SLACK: usize = 256;
 const SMALLEST: u32 = 10;
+/// Slots that a new attribute moves while the table changes its size.
+const MOVED_AT_ONCE: usize = 32;
+/// So many new attributes, at the least, come between the beginning of a move and its end.
+pub(crate) const QUICKEST_MOVE: usize = (1 << SMALLEST) / MOVED_AT_ONCE;
 const LARGEST: u32 = 40;
 
 /// Memory that a growing table leaves for the crowds: an extent.
@@ -72,6 +76,8 @@ pub(crate) struct Table {
     /// As many attributes are taken at the most.
     most: usize,
     hand: usize,
+    /// How often it began to change its size.
+    moves: u64,
 }
 
 impl Slots {
@@ -133,7 +139,7 @@ impl Slots {
 impl Table {
     pub(crate) fn new(budget: &mut Budget) -> Option<Self> {
         let current = Slots::new(SMALLEST, budget)?;
-        Some(Self { current, leaving: None, live: 0, most: usize::MAX, hand: 0 })
+        Some(Self { current, leaving: None, live: 0, most: usize::MAX, hand: 0, moves: 0 })
     }
 
     pub(crate) fn live(&self) -> usize {
@@ -148,6 +154,12 @@ impl Table {
     #[inline(always)]
     pub(crate) fn is_moving(&self) -> bool {
         self.leaving.is_some()
+    }
+
+    /// Changes whenever places that were seen may be others' by now.
+    #[inline(always)]
+    pub(crate) fn moves(&self) -> u64 {
+        self.moves
     }
 
     pub(crate) fn positions(&self) -> usize {
@@ -228,7 +240,7 @@ impl Table {
     pub(crate) fn make_room(&mut self, budget: &mut Budget) -> Room {
         // A table of n slots is through after n / 32 new attributes, and the new one has room for
         // half of n: it never fills up meanwhile.
-        let lost = self.migrate(32, budget);
+        let lost = self.migrate(MOVED_AT_ONCE, budget);
         let made = self.live < self.most
             && ((self.live + 1) * 5 <= self.positions() * 3
                 || self.leaving.is_none() && self.resize(self.current.bits() + 1, budget));
@@ -282,6 +294,7 @@ impl Table {
         let old = std::mem::replace(&mut self.current, slots);
         self.leaving = Some((old, 0));
         self.hand = 0;
+        self.moves = self.moves.wrapping_add(1);
         true
     }
 

@@ -271,3 +271,32 @@ fn decide_levels(
 fn fail(error: impl std::fmt::Display) -> TestCaseError {
     TestCaseError::fail(error.to_string())
 }
+
+/// Many new values let the table grow several times in one batch. What was looked up before it grew must
+/// not be put where it was seen then: it would not be found again.
+#[test]
+fn values_are_found_again_after_the_table_has_grown() {
+    const ROWS: i64 = 5_000;
+    for levels in 1..5 {
+        let mut gate = Gate::new(Settings::new(2, 1_000_000), Secret::random().unwrap()).unwrap();
+        // Every other row is of one of a few values, the others are all new.
+        let value = |row: i64| if row % 2 == 0 { row % 32 } else { row + 100 };
+        let column = |level: i64| Ints((0..ROWS).map(|row| value(row) + level * 10_000).collect());
+        let columns: Vec<Ints> = (0..levels).map(column).collect();
+        let columns: Vec<&dyn Column> = columns.iter().map(|one| one as &dyn Column).collect();
+        let (times, users) = ((0..ROWS).collect::<Vec<_>>(), Ints((0..ROWS).collect()));
+        let mut decisions = vec![VEILED; times.len()];
+        if levels == 1 {
+            gate.observe_many(&times, &users, columns[0], &mut decisions).unwrap();
+        } else {
+            gate.observe_levels_many(&times, &users, &columns, &mut decisions).unwrap();
+        }
+        let finest = levels as i8 - 1;
+        for (row, decision) in decisions.into_iter().enumerate() {
+            // The first of each value is alone, and falls through to coarser levels of its own.
+            let is_second = row % 2 == 0 && row >= 32;
+            let wanted = if is_second { finest } else { VEILED };
+            assert_eq!(decision, wanted, "row {row} with {levels} levels");
+        }
+    }
+}

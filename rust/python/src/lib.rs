@@ -5,6 +5,7 @@ mod failure;
 mod gate;
 mod keyring;
 mod ladder;
+mod lines_out;
 mod messages;
 mod meter;
 mod names;

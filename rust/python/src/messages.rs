@@ -73,7 +73,7 @@ impl TextWay {
             texts(py, &part.marks.keys, &mut keys);
         }
         let troubles = told(&left.troubles);
-        self.lock()?.reuse(left.parts);
+        left.parts.into_iter().for_each(|part| self.reuse(part.text));
         Ok((left.places, records, keys, troubles))
     }
 

@@ -5,13 +5,14 @@ use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::keyring::Keyring;
 use crate::ladder::Ladder;
+use crate::lines_out::LinesOut;
 use crate::messages::{Answer, Witness};
 use crate::meter::Meter;
 use crate::names::NameFilter;
 use crate::state::EventIds;
 use pyo3::exceptions::{PyLookupError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zveil_core::text::{
@@ -46,6 +47,13 @@ fn text_format(name: &str, delimiter: &str) -> PyResult<TextFormat> {
 impl TextWay {
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Way>, Failure> {
         self.way.lock().map_err(|_| Failure::Broken)
+    }
+
+    /// Takes memory back. If somebody is at work it is let go: nobody waits for that.
+    pub(crate) fn reuse(&self, text: Vec<u8>) {
+        if let Ok(mut way) = self.way.try_lock() {
+            way.reuse(text);
+        }
     }
 
     fn run(
@@ -193,19 +201,19 @@ impl TextWay {
 
     #[pyo3(signature = (gates, data, last, *, ids = None, meter = None))]
     fn feed<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         gates: Vec<Py<Gate>>,
         data: &[u8],
         last: bool,
         ids: Option<Py<EventIds>>,
         meter: Option<Py<Meter>>,
-    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let written = self.run(py, &gates, data, last, (ids.as_ref(), meter.as_ref()))?;
-        let texts = written.iter().filter(|part| !part.text.is_empty());
-        let texts = texts.map(|part| PyBytes::new(py, &part.text)).collect();
-        self.lock()?.reuse(written);
-        Ok(texts)
+    ) -> PyResult<Vec<Bound<'py, PyMemoryView>>> {
+        let (way, beside) = (slf.get(), (ids.as_ref(), meter.as_ref()));
+        let written = way.run(slf.py(), &gates, data, last, beside)?;
+        let (texts, empty): (Vec<_>, Vec<_>) =
+            written.into_iter().map(|part| part.text).partition(|text| !text.is_empty());
+        empty.into_iter().for_each(|text| way.reuse(text));
+        texts.into_iter().map(|text| LinesOut::shown(text, slf)).collect()
     }
 
     #[pyo3(signature = (gates, data, last, *, ids = None, meter = None))]

@@ -99,7 +99,7 @@ class TextAct:
             id_field=None if ids is None else policy.input.id,
         )
 
-    def lines(self, data: bytes, *, last: bool) -> list[bytes]:
+    def lines(self, data: bytes, *, last: bool) -> list[memoryview]:
         """Decide what is complete by now; the records that leave, as text."""
         return self.way.feed(self._gates, data, last, ids=self._ids, meter=self._meter)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _RULE = (
     "policy_file", "time_field", "user_field", "attribute_fields", "z", "window", "time_format",
-    "round", "keep", "empty", "key_file", "pseudonym", "rotate", "keep_keys", "raw_users",
-    "lateness", "max_future",
+    "only", "except_", "round", "keep", "empty", "key_file", "pseudonym", "rotate", "keep_keys",
+    "raw_users", "lateness", "max_future",
 )  # fmt: skip
 
 
@@ -256,13 +256,16 @@ def _columns(files: tuple[str, ...], form: Format, named: str | None) -> tuple[l
 
     headers = []
     for name in files:
-        opened = gzip.open(name, "rt") if name.endswith(".gz") else open(name)  # noqa: SIM115
-        with opened as file:
-            headers.append(file.readline())
+        opening = gzip.open if name.endswith(".gz") else open
+        with opening(name, "rt", encoding="utf-8-sig") as file:
+            try:
+                headers.append(file.readline())
+            except UnicodeDecodeError:
+                raise ValueError(f"columns: the header of {name} is not UTF-8") from None
     if len(set(headers)) > 1:
         raise ValueError("columns: the files have different headers")
     delimiter = "," if form is Format.CSV else "\t"
-    return next(csv.reader([headers[0].removeprefix("\ufeff")], delimiter=delimiter), []), True
+    return next(csv.reader([headers[0]], delimiter=delimiter), []), True
 
 
 def _topics(said: dict[str, Any]) -> Topics:

@@ -182,7 +182,7 @@ class Outlet:
         if self._can_be_cut and mark is None:
             _sync_name(sink)
 
-    def write_lines(self, lines: bytes) -> None:
+    def write_lines(self, lines: memoryview) -> None:
         """Write lines as they are."""
         if isinstance(self._sink, ByteSink):
             self._sink.write(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -362,10 +362,10 @@ class Engine:
         return found
 
     def _lines(self, lines: bytes) -> list[bytes]:
-        if self._steering is None:
-            return self._act.lines(lines, last=False)
-        pieces = self._steering[0].pieces_of_text(len(lines))
-        return [text for piece in pieces for text in self._act.lines(lines[piece], last=False)]
+        pieces: Iterable[slice] = [slice(None)]
+        if self._steering is not None:
+            pieces = self._steering[0].pieces_of_text(len(lines))
+        return [bytes(text) for each in pieces for text in self._act.lines(lines[each], last=False)]
 
     def _save_if_due(self) -> None:
         if self.keeping is not None and self.keeping.is_due():

@@ -142,9 +142,8 @@ class Group:
     def wait(self) -> None:
         """Wait until the group has decided all that is there."""
         wanted = {}
-        for number in (
-            self._asking.list_topics(self.source, timeout=10).topics[self.source].partitions
-        ):
+        known = self._asking.list_topics(self.source, timeout=PATIENCE_S).topics[self.source]
+        for number in known.partitions:
             _, end = self._asking.get_watermark_offsets(TopicPartition(self.source, number))
             if end:
                 wanted[number] = end

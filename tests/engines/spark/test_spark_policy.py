@@ -1,12 +1,14 @@
 """What a policy means to Spark is what it means to `zveil run`; what cannot be meant is refused."""
 
 import json
+import os
 import random
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from native import PROGRAM
@@ -15,7 +17,7 @@ from zveil.engines.spark import Account, anonymize
 from zveil.policy import PolicyError, read_policy
 
 KEY = bytes(range(32))
-POLICY = """
+ROW = """
 [time]
 field = "when.exactly"
 round = "minute"
@@ -23,20 +25,27 @@ round = "minute"
 field = "who"
 rotate = "2h"
 keep_keys = true
+"""
+HOST = """
 [[attribute]]
 field = "host"
 z = 3
 window = "10m"
 noise = 2
 veiled = { text = "(few)" }
+"""
+PATH = """
 [[attribute]]
 field = "path"
 z = 2
 window = "20m"
 hierarchy = [{ segments = "/", levels = 2 }]
+"""
+RECORD = """
 [record]
 keep = ["Host", "n"]
 """
+POLICY = ROW + HOST + PATH + RECORD
 
 
 def events(count: int = 4_000, seed: int = 1) -> pa.Table:
@@ -103,6 +112,41 @@ def test_it_is_the_same_policy_as_for_one_process(
     assert (summary.records, summary.left) == (told["records"], told["left"])
     mine = json.loads(json.dumps(summary.as_dict()))["outcomes"]
     assert mine == told["outcomes"]
+    spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize("empty", ["drop", "blank"])
+def test_parts_of_a_stream_are_what_one_process_makes_of_each_attribute_alone(
+    empty: str, spark: Any, tmp_path: Path
+) -> None:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    table, source = events(), tmp_path / "source"
+    source.mkdir()
+    for number, part in enumerate((table.slice(0, 2_500), table.slice(2_500))):
+        pq.write_table(part, source / f"{number}.parquet")
+        os.utime(source / f"{number}.parquet", (1_700_000_000 + number,) * 2)
+    leaves = f'{RECORD}empty = "{empty}"\n'
+    policy, key = written(tmp_path, ROW + HOST + PATH + leaves)
+    stream = spark.readStream.schema(spark.createDataFrame(table).schema)
+    frame = stream.option("maxFilesPerTrigger", 1).parquet(str(source))
+    account = Account(spark)
+    left = anonymize(frame, policy, key_file=key, shards=3, account=account).writeStream
+    left = left.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    left.trigger(availableNow=True).start(str(tmp_path / "sink")).awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "sink")).toArrow()
+    summary = account.summary()
+    outcomes = json.loads(json.dumps(summary.as_dict()))["outcomes"]
+    wanted = []
+    # What a part has of the other attribute is what a veiled one becomes. Each row has a path.
+    alone = (("host", HOST, {"path": None}), ("path", PATH, {"host": "(few)"}))
+    for outcome, (name, attribute, veiled) in zip(outcomes, alone, strict=True):
+        policy, key = written(tmp_path, ROW + attribute + leaves)
+        part, told = in_one_process(table.filter(pc.is_valid(table[name])), policy, key)
+        wanted += [row | veiled for row in part.to_pylist()]
+        assert outcome == told["outcomes"][0]
+    names = found.schema.names
+    assert rows(found) == sorted(repr({name: row[name] for name in names}) for row in wanted)
+    assert summary.left == len(wanted) > 0
     spark.conf.unset("spark.sql.caseSensitive")
 
 

@@ -3,10 +3,9 @@
 use super::part::{Part, Seen, Timing};
 use crate::admission::Admitted;
 use crate::crowd::Rules;
-use crate::gate::walk;
-use crate::settings::{MOST_LEVELS, Rule};
-use crate::shard::{Counted, Now, Shard};
-use crate::slot::Key;
+use crate::settings::Rule;
+use crate::shard::{Now, Shard};
+use crate::table::QUICKEST_MOVE;
 use std::ops::Range;
 
 /// Up to this size the state is in the cache anyway, and fetching ahead only costs.
@@ -14,7 +13,11 @@ const IN_CACHE: usize = 4 << 20;
 
 /// Rows that are decided together. While one group is decided, the crowds of the next are fetched and
 /// the slots of the one behind that: three short loops are faster than one that does it all.
-const GROUP: usize = 16;
+pub(super) const GROUP: usize = 16;
+
+/// Of two groups, each row may be of a new attribute. Meanwhile a table may begin to move, or end, but not
+/// both: then a place that was seen would be taken for one of another table.
+const _: () = assert!(2 * GROUP <= QUICKEST_MOVE);
 
 /// Where the attributes of a group were seen a moment ago.
 type Near = [usize; GROUP];
@@ -109,52 +112,8 @@ impl Round {
         }
     }
 
-    fn decide_levels(
-        &self,
-        seen: &[Seen],
-        admitted: &Timing,
-        shard: &mut Shard,
-        decisions: &mut [i8],
-    ) {
-        let mut ahead = Ahead::new(shard, seen);
-        let mut near = [usize::MAX; MOST_LEVELS];
-        let mut group = [usize::MAX; GROUP];
-        for (place, levels) in seen.chunks_exact(self.levels).enumerate() {
-            for (level, near) in near[..self.levels].iter_mut().enumerate() {
-                let at = place * self.levels + level;
-                if at.is_multiple_of(GROUP) {
-                    group = ahead.next(shard);
-                }
-                *near = group[at % GROUP];
-            }
-            let row = levels[0].row as usize;
-            if let Some(level) = self.decide_row(admitted.of(row), levels, &near, shard) {
-                decisions[row] = level as i8;
-            }
-        }
-    }
-
     #[inline(always)]
-    fn decide_row(
-        &self,
-        admitted: Admitted,
-        levels: &[Seen],
-        near: &[usize],
-        shard: &mut Shard,
-    ) -> Option<usize> {
-        let now = self.now(admitted)?;
-        walk(self.rule, self.levels, |level| {
-            let (key, entry) = (levels[level].key(), levels[level].entry);
-            if key == Key::MISSING {
-                return Counted::Veiled;
-            }
-            let released = shard.observe_near(near[level], key, entry, now, &self.rules);
-            shard.counted(released, entry, &self.rules)
-        })
-    }
-
-    #[inline(always)]
-    fn now(&self, admitted: Admitted) -> Option<Now> {
+    pub(super) fn now(&self, admitted: Admitted) -> Option<Now> {
         let in_order = admitted == Admitted::InOrder;
         if admitted == Admitted::No { None } else { Some(Now { epoch: self.epoch, in_order }) }
     }
@@ -200,7 +159,7 @@ fn fetch_slots(shard: &Shard, rows: &[Seen]) {
 fn fetch_crowds(shard: &Shard, rows: &[Seen]) -> Near {
     let mut near = [usize::MAX; GROUP];
     for (near, row) in near.iter_mut().zip(rows) {
-        *near = shard.prefetch_crowd(row.key(), row.entry.time);
+        *near = shard.prefetch_crowd(row.key(), row.entry.time).index;
     }
     near
 }

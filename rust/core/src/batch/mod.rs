@@ -13,6 +13,7 @@
 //! Nobody waits for anybody, which is worth more than hashing no attribute twice.
 
 mod decide;
+mod levels;
 mod part;
 
 use crate::admission::Admission;
@@ -85,12 +86,17 @@ impl Gate {
     }
 
     fn run_threads(&mut self, source: &Source, start: usize, decisions: &mut [i8]) {
+        // A row is decided by one thread; to the others it is veiled. The memory stays: fresh pages
+        // cost as much as some of the decisions.
+        let mut others = std::mem::take(&mut self.others);
+        others.resize_with(self.shards.len() - 1, Vec::new);
+        for other in &mut others {
+            other.clear();
+            other.resize(decisions.len(), VEILED);
+        }
         let (mut first, shards, crew) = self.worker(source);
         // One wall clock for all.
         first.admission = first.admission.frozen();
-        // A row is decided by one thread; to the others it is veiled.
-        let rows = decisions.len();
-        let mut others = vec![vec![VEILED; rows]; shards.len() - 1];
         let mut places: Vec<&mut [i8]> = others.iter_mut().map(Vec::as_mut_slice).collect();
         places.insert(0, &mut *decisions);
         let mut workers = vec![first; shards.len()];
@@ -104,13 +110,12 @@ impl Gate {
                 .collect(),
         );
         let admission = workers.swap_remove(0).admission;
-        for other in others {
-            decisions
-                .iter_mut()
-                .zip(other)
-                .for_each(|(decision, found)| *decision = (*decision).max(found));
+        for other in &others {
+            let found = decisions.iter_mut().zip(other);
+            found.for_each(|(decision, found)| *decision = (*decision).max(*found));
         }
         self.admission = admission.thawed();
+        self.others = others;
     }
 
     fn worker<'a>(&'a mut self, source: &'a Source<'a>) -> (Worker<'a>, &'a mut [Shard], &'a Crew) {

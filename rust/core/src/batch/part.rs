@@ -272,13 +272,23 @@ impl Part {
     fn collect(&mut self, times: &[i64]) {
         let Self { chosen, levels, valid, seen, .. } = self;
         let shards = seen.len();
-        if let ([level], [seen]) = (&levels[..], &mut seen[..]) {
-            // The common case by itself: one level, one shard.
-            let values = level.hashes.iter().zip(&level.entries).zip(times);
-            seen.extend(values.zip(0_u32..).map(|(((hash, user), time), row)| {
-                Seen::new(Key::new(*hash, *hash), row, *user, *time)
-            }));
-            valid.iter_mut().zip(&level.valid).for_each(|(valid, level)| *valid &= level);
+        if let [seen] = &mut seen[..] {
+            // The common case by itself, level by level: all rows are there, in their order.
+            seen.resize(times.len() * levels.len(), Seen::default());
+            for (number, level) in levels.iter().enumerate() {
+                let rows = level.hashes.iter().zip(&level.entries).zip(times).zip(0_u32..);
+                let coarsest = levels[0].hashes.iter().zip(&level.valid);
+                let places = seen[number..].iter_mut().step_by(levels.len());
+                for ((place, (((hash, user), time), row)), (coarsest, valid)) in
+                    places.zip(rows).zip(coarsest)
+                {
+                    let key = if *valid { Key::new(*hash, *coarsest) } else { Key::MISSING };
+                    *place = Seen::new(key, row, *user, *time);
+                }
+            }
+            for (place, valid) in valid.iter_mut().enumerate() {
+                *valid &= levels.iter().any(|level| level.valid[place]);
+            }
             return;
         }
         for (place, row) in chosen.iter().enumerate() {

@@ -55,7 +55,7 @@ impl Table {
         };
         let current = sized(bits)?;
         let leaving = if leaving_bits == 0 { None } else { Some(sized(leaving_bits)?) };
-        let mut table = Self { current, leaving: None, live: 0, most: usize::MAX, hand };
+        let mut table = Self { current, leaving: None, live: 0, most: usize::MAX, hand, moves: 0 };
         table.live += table.current.fill(body, 0, &mut also)?;
         if let Some(mut slots) = leaving {
             table.live += slots.fill(body, frontier, &mut also)?;

@@ -294,15 +294,12 @@ impl Way {
         Ok(written)
     }
 
-    /// Takes back what `feed` gave, so that its memory is used again.
-    pub fn reuse(&mut self, written: Vec<Written>) {
-        let mut held: usize = self.spare.iter().map(Vec::capacity).sum();
-        for mut part in written {
-            held = held.saturating_add(part.text.capacity());
-            if held <= MOST_SPARE {
-                part.text.clear();
-                self.spare.push(part.text);
-            }
+    /// Takes back a text that `feed` gave, so that its memory is used again.
+    pub fn reuse(&mut self, mut text: Vec<u8>) {
+        let held: usize = self.spare.iter().map(Vec::capacity).sum();
+        if text.capacity() > 0 && held.saturating_add(text.capacity()) <= MOST_SPARE {
+            text.clear();
+            self.spare.push(text);
         }
     }
 

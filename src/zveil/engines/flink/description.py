@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zveil._native import field_path
 from zveil.durations import duration_ns
+from zveil.engines.flink import steps
+from zveil.engines.flink.properties import Properties, listed
 from zveil.fields import no_such_field
 from zveil.io import Format
+from zveil.names import Names
 from zveil.policy import Policy
 from zveil.policy.parts import Attribute
-
-Properties = dict[str, str]
-
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,27 +88,6 @@ def described(
     return {key: str(value) for key, value in said.items()}
 
 
-def listed(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Say a list: its length, and each of its values by its number."""
-    numbered = {f"{name}.{number}": value for number, value in enumerate(values)}
-    return {f"{name}.length": len(values), **numbered}
-
-
-def written(properties: Mapping[str, str]) -> str:
-    r"""Write properties as Java reads them, in plain ASCII.
-
-    >>> written({"a.b": "é=1"})
-    'a.b=\\u00e9\\u003d1\n'
-    """
-    return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in properties.items())
-
-
-def _escaped(text: str) -> str:
-    units = text.encode("utf-16-be", "surrogatepass")
-    spelled = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
-    return "".join(chr(unit) if chr(unit) in _PLAIN else f"\\u{unit:04x}" for unit in spelled)
-
-
 def _pieces(texts: Sequence[tuple[str, int]], end: str) -> dict[str, Any]:
     said: dict[str, Any] = {"pieces": len(texts), "end": end}
     for number, (text, field) in enumerate(texts):
@@ -162,9 +138,11 @@ def _attribute(attribute: Attribute, form: Format) -> Iterator[tuple[str, Any]]:
     yield "rule", attribute.rule
     yield "level", -1 if attribute.level is None else attribute.level
     yield "veil", _veil(attribute.veiled, form)
+    yield "only", _names(attribute.only)
+    yield "except", _names(attribute.except_)
     yield "steps", 0 if hierarchy is None else len(hierarchy.steps)
     for number, step in enumerate(() if hierarchy is None else hierarchy.steps):
-        for key, value in _step(step).items():
+        for key, value in steps.described(step).items():
             yield f"step.{number}.{key}", value
 
 
@@ -179,17 +157,28 @@ def _veil(text: str | None, form: Format) -> str:
     return '"' + plain.replace('"', '""') + '"'
 
 
-def _step(step: tuple[Any, ...]) -> dict[str, Any]:
-    kind, *rest = step
-    if kind == "segments":
-        separator, levels = rest
-        return {"kind": kind, "separator": separator, "levels": levels}
-    if kind == "bins":
-        return {"kind": kind} | listed("width", rest[0])
-    text = rest[0].decode("utf-8-sig")
-    lines = [line for line in csv.reader(io.StringIO(text, newline="")) if line and line[0]]
-    said: dict[str, Any] = {"kind": kind, "rows": len(lines)}
-    said["levels"] = max(map(len, lines), default=1) - 1
-    for number, line in enumerate(lines):
-        said |= listed(f"row.{number}", line)
-    return said
+def _names(names: Names | None) -> str:
+    """Spell the names of a list as the core takes them, with commas between; nothing for no list.
+
+    They need not be text: a letter stands for each byte. That all lines are fit is known by now.
+    """
+    if names is None:
+        return ""
+    found = []
+    for number, line in enumerate(names.text().removeprefix(b"\xef\xbb\xbf").split(b"\n")):
+        written = line.strip(b" \t\n\f\r")
+        rank, comma, behind = written.partition(b",")
+        if (
+            not written
+            or written.startswith(b"#")
+            or (comma and number == 0 and not _is_rank(rank))
+        ):
+            continue
+        name = behind if comma else written
+        name = name.removeprefix(b"*.") if name.startswith(b"*.") else name.removeprefix(b".")
+        found.append(name.removesuffix(b".").lower())
+    return b",".join(dict.fromkeys(found)).decode("latin-1")
+
+
+def _is_rank(text: bytes) -> bool:
+    return not text or text.isdigit()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from zveil.engines.flink import steps
 from zveil.engines.kafka.fitness import check as check_parts
 from zveil.policy import Policy, PolicyError
 from zveil.policy.parts import Attribute
-
-STEPS = ("segments", "table", "bins")
-"""The steps of hierarchies that the operator climbs."""
 
 _ELSEWHERE = "the operator for Flink does not do this; `zveil run` and `zveil kafka` do"
 
@@ -61,14 +59,10 @@ def _check_attribute(attribute: Attribute) -> None:
     for name in ("noise", "swap"):
         if getattr(attribute, name):
             raise PolicyError((name,), _ELSEWHERE)
-    for name, key in (("only", "only"), ("except_", "except")):
-        if getattr(attribute, name) is not None:
-            raise PolicyError((key,), f"lists of names: {_ELSEWHERE}")
     for step in () if attribute.hierarchy is None else attribute.hierarchy.steps:
-        if step[0] not in STEPS:
-            known = ", ".join(STEPS)
+        if step[0] not in steps.NAMES:
             raise PolicyError(
                 ("hierarchy",),
-                f"{step[0]}: the operator for Flink climbs {known}; write the labels into a table, "
-                "or take `zveil kafka`",
+                f"{step[0]}: the operator for Flink climbs {', '.join(steps.NAMES)}; cells must be "
+                "the same everywhere, to the last digit; `zveil run` and `zveil kafka` have them",
             )

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from zveil.engines.flink.description import Properties, listed, written
 from zveil.engines.flink.installation import MAIN, Installation
+from zveil.engines.flink.properties import Properties, listed, written
 
 # A job that fails again and again ends, and says so, instead of being restarted for ever.
 _RESTARTS = {

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import length_hint
 from typing import Any
 
 from zveil.engines.kafka.client import Clients, KafkaFailure, Report
@@ -98,14 +101,22 @@ class Sending(ABC):
         from confluent_kafka import KafkaException
 
         self._topic = topic
-        produce = self._producer.produce
-        for value, key in zip(values, keys, strict=True):
+        if len(values) != len(keys):
+            raise ValueError(f"keys: expected {len(values)}, one for each record, got {len(keys)}")
+        left = iter(values)
+        # Not a loop of ours: even that is a part of what a record takes.
+        sending = map(self._producer.produce, repeat(topic), left, keys)
+        while True:
             try:
-                produce(topic, value, key)
+                deque(sending, maxlen=0)
             except BufferError:
-                self.send(topic, value, key)
+                # The one that found no room is the last that was taken; those behind it wait.
+                at = len(values) - length_hint(left) - 1
+                self.send(topic, values[at], keys[at])
             except KafkaException as found:
                 self._refused(found.args[0])
+            else:
+                return
 
     @abstractmethod
     def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:

@@ -38,29 +38,6 @@ def check(policy: Policy) -> None:
         )
 
 
-def check_stream(policy: Policy, *, has_key: bool) -> None:
-    """Refuse what a streaming query of Spark cannot keep.
-
-    Raises
-    ------
-    PolicyError
-        If there are several attributes.
-    ValueError
-        If there is no key.
-    """
-    if len(policy.attributes) > 1:
-        raise PolicyError(
-            ("attribute", 1),
-            "a streaming query has one pass with a state, and each attribute needs its own; start "
-            "a query for each attribute, with a policy of its own",
-        )
-    if not has_key:
-        raise ValueError(
-            "key: a streaming frame needs one that is kept, since a query that begins again goes "
-            "on under the same; give key_file=, which `zveil key FILE` makes, or key="
-        )
-
-
 def check_times(policy: Policy, kind: pa.DataType) -> None:
     """Refuse a column of times that nobody can tell the meaning of, or that cannot be sorted.
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import inspect
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from zveil.durations import Duration
 from zveil.engines.spark.account import Account
-from zveil.engines.spark.fitness import check, check_frame, check_stream
+from zveil.engines.spark.fitness import check, check_frame
 from zveil.engines.spark.keying import Keying
 from zveil.engines.spark.layout import Layout, laid_out
 from zveil.engines.spark.merge import Merge
 from zveil.engines.spark.parcels import PARCELS, content
+from zveil.engines.spark.parts import Parts
 from zveil.engines.spark.stage import Secret, Stage
 from zveil.engines.spark.stream import STATE, Keeping
 from zveil.fields import FieldError, wrong_columns
@@ -25,6 +27,9 @@ from zveil.policy import Policy, read_policy
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+Making = Callable[..., Stage]
+Leaving = Callable[[pa.Schema], Any]
 
 MOST_SHARDS = 100_000
 HELD_BYTES = 256 << 20
@@ -54,6 +59,7 @@ def anonymize(
 
     Of a streaming frame each micro-batch is decided in this order, upon what came in those before
     it: that waits for the trigger, so that it is not zero delay. What is late by then is veiled.
+    Rows with several attributes leave in parts there, one for each that has a value.
 
     Parameters
     ----------
@@ -79,8 +85,7 @@ def anonymize(
     Raises
     ------
     PolicyError
-        If the policy asks for what does not partition, or columns are not what it takes, or a
-        streaming frame has several attributes.
+        If the policy asks for what does not partition, or columns are not what it takes.
     FieldError
         If a column is not there.
     ValueError
@@ -91,9 +96,7 @@ def anonymize(
     check_frame(df)
     stated = _policy(policy, time, user, attribute, z, window, options)
     check(stated)
-    if df.isStreaming:
-        check_stream(stated, has_key=key is not None or key_file is not None)
-    secret = Secret(_key(key, key_file))
+    secret = Secret(_key(key, key_file, is_kept=df.isStreaming))
     try:
         layout = laid_out(stated, _arrow_schema(df.schema), ties)
     except LookupError as error:
@@ -109,37 +112,61 @@ def anonymize(
     kinds = frame.schema
     frame = frame.select("*", *_hashes(frame, layout))
     keying = Keying(layout, _arrow_schema(frame.schema), count)
+    making = partial(
+        Stage,
+        layout,
+        secret=secret,
+        merge=Merge(layout.ties, limit=None if _is_encrypted(df) else HELD_BYTES),
+        tally=None if account is None else account.counts,
+    )
+
+    def leaving(leaves: pa.Schema) -> Any:
+        # Spark goes by the places of columns. So they have their names from here on: to give them
+        # others in a step of its own would copy every row.
+        return _spark_schema(leaves, keying.schema, kinds, layout.leaving)
+
+    if df.isStreaming:
+        return _in_parts(frame, keying, making, leaving)
+    return _in_stages(frame, keying, making, leaving, shards)
+
+
+def _in_stages(
+    frame: DataFrame, keying: Keying, making: Making, leaving: Leaving, shards: int | None
+) -> DataFrame:
+    """Decide attribute by attribute, rows going from one to the next."""
     parcels = frame.mapInArrow(keying.pack, _spark_schema(PARCELS))
     schema = content(keying.keyed, 0)
-    for place in range(len(stated.attributes)):
-        stage = Stage(
-            layout,
-            place,
-            secret,
-            schema,
-            keying.named,
-            Merge(layout.ties, limit=None if _is_encrypted(df) else HELD_BYTES),
-            is_sorted=not df.isStreaming,
-            tally=None if account is None else account.counts,
-        )
+    for place in range(len(keying.layout.policy.attributes)):
+        stage = making(place, schema=schema, named=keying.named)
+        # Without a number Spark puts small ones together.
+        spread = parcels.repartition(*([] if shards is None else [shards]), "shard")
+        ordered = spread.sortWithinPartitions("first")
         if not stage.is_last:
-            parcels = _decided(parcels, stage, shards, _spark_schema(PARCELS))
+            parcels = ordered.mapInArrow(stage.decide, _spark_schema(PARCELS))
             schema = stage.parcels
-    leaving = _spark_schema(stage.leaves, keying.schema, kinds)
-    return _decided(parcels, stage, shards, leaving).toDF(*layout.leaving)
+    return ordered.mapInArrow(stage.decide, leaving(stage.leaves))
 
 
-def _decided(parcels: DataFrame, stage: Stage, shards: int | None, leaving: Any) -> DataFrame:
-    """Bring all parcels of a shard to one task, in their order, and decide them."""
-    if parcels.isStreaming:
-        keeping = Keeping(stage)
-        decided = parcels.groupBy("shard").applyInPandasWithState(
-            keeping.decide, _spark_schema(PARCELS), STATE, "append", "NoTimeout"
+def _in_parts(frame: DataFrame, keying: Keying, making: Making, leaving: Leaving) -> DataFrame:
+    """Decide all attributes in the one pass with a state that a streaming query has."""
+    parts = Parts(keying)
+    keeping = Keeping(
+        tuple(
+            making(
+                place,
+                schema=parts.content(place),
+                named=named,
+                is_sorted=False,
+                veiled=parts.veiled(place),
+            )
+            for place, named in enumerate(parts.named)
         )
-        return decided.mapInArrow(keeping.unpack, leaving) if stage.is_last else decided
-    # Without a number Spark puts small ones together.
-    spread = parcels.repartition(*([] if shards is None else [shards]), "shard")
-    return spread.sortWithinPartitions("first").mapInArrow(stage.decide, leaving)
+    )
+    parcels = frame.mapInArrow(parts.pack, _spark_schema(PARCELS))
+    decided = parcels.groupBy("shard").applyInPandasWithState(
+        keeping.decide, _spark_schema(PARCELS), STATE, "append", "NoTimeout"
+    )
+    return decided.mapInArrow(keeping.unpack, leaving(keeping.leaves))
 
 
 def _shards(df: DataFrame, stated: int | None) -> int:
@@ -176,9 +203,14 @@ def _policy(
     return Policy.of(time=time, user=user, attributes=attributes, z=z, window=window, **options)
 
 
-def _key(key: bytes | None, file: str | os.PathLike[str] | None) -> bytes:
+def _key(key: bytes | None, file: str | os.PathLike[str] | None, *, is_kept: bool) -> bytes:
     if key is not None and file is not None:
         raise ValueError("key: key_file is given too; give the key in one of these places")
+    if is_kept and key is None and file is None:
+        raise ValueError(
+            "key: a streaming frame needs one that is kept, since a query that begins again goes "
+            "on under the same; give key_file=, which `zveil key FILE` makes, or key="
+        )
     if key is None:
         return secrets.token_bytes(LENGTH) if file is None else key_of(file)
     if not isinstance(key, bytes) or len(key) != LENGTH:
@@ -210,21 +242,26 @@ def _arrow_schema(schema: Any) -> pa.Schema:
     return to_arrow_schema(schema, **({"timezone": "UTC"} if asks else {}))
 
 
-def _spark_schema(leaves: pa.Schema, came: pa.Schema | None = None, kinds: Any = None) -> Any:
+def _spark_schema(
+    leaves: pa.Schema,
+    came: pa.Schema | None = None,
+    kinds: Any = None,
+    names: Sequence[str] | None = None,
+) -> Any:
     """Give columns as Spark has them: those that stay what they were, as they were.
 
-    All may be null: a veiled value is.
+    All may be null: a veiled value is. Where there are names, they are called by these.
     """
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
     fields = []
-    for field in leaves:
+    for field, name in zip(leaves, names or leaves.names, strict=True):
         is_same = (
             came is not None
             and field.name in came.names
             and came.field(field.name).type == field.type
         )
         kind = kinds[field.name].dataType if is_same else from_arrow_type(field.type, True)
-        fields.append(StructField(field.name, kind, True))
+        fields.append(StructField(name, kind, True))
     return StructType(fields)

@@ -78,13 +78,9 @@ class Keying:
             yield pa.record_batch(columns, schema=schema)
 
     def _homes(self, hashes: pa.Array) -> pa.Array:
-        """Give shards by hashes. A row without a value is decided by itself: it goes anywhere."""
-        known = pc.fill_null(hashes, 0).to_numpy()
-        shards = known % self.shards
-        if hashes.null_count:
-            missing = np.flatnonzero(pc.is_null(hashes).to_numpy(zero_copy_only=False))
-            shards[missing] = missing % self.shards
-        return pa.array(shards.astype(np.int32))
+        """Give shards by hashes."""
+        shards = pa.array((hashes.fill_null(0).to_numpy() % self.shards).astype(np.int32))
+        return pc.if_else(hashes.is_valid(), shards, None) if hashes.null_count else shards
 
 
 def sortable(policy: Policy, batch: pa.RecordBatch) -> pa.Array:

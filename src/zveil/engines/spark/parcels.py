@@ -34,7 +34,10 @@ _PARCEL_BYTES = 32 << 10
 
 
 def home(place: int) -> str:
-    """Name the column that has the number of the shard that an attribute's value belongs to."""
+    """Name the column that has the number of the shard that an attribute's value belongs to.
+
+    It is null where there is no value. Such a row is decided by itself: it goes anywhere.
+    """
     return f"p{place}"
 
 
@@ -68,16 +71,21 @@ def packed(
     named
         The `labels` of the shards.
     """
+    return (packed_at_once(batch, place, named) for batch in gathered(batches))
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put batches together until there are enough rows to pack."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         held.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= _HELD_ROWS or size >= _HELD_BYTES:
-            yield _packed(joined(held), place, named)
+            yield joined(held)
             held, rows, size = [], 0, 0
     if rows:
-        yield _packed(joined(held), place, named)
+        yield joined(held)
 
 
 def content(schema: pa.Schema, place: int) -> pa.Schema:
@@ -101,8 +109,9 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def _packed(batch: pa.RecordBatch, place: int, named: NDArray[np.int32]) -> pa.RecordBatch:
-    shards = batch.column(home(place)).to_numpy()
+def packed_at_once(batch: pa.RecordBatch, place: int, named: NDArray[np.int32]) -> pa.RecordBatch:
+    """Pack rows as they are, for the shards of an attribute; parameters as for `packed`."""
+    shards = _somewhere(batch.column(home(place)), len(named))
     times = batch.column(SORTED).to_numpy()
     # Small numbers are sorted in one pass; times that are in order already, in none.
     small = shards.astype(np.uint16) if len(named) <= 1 << 16 else shards
@@ -127,6 +136,16 @@ def _packed(batch: pa.RecordBatch, place: int, named: NDArray[np.int32]) -> pa.R
     parcels = pa.Array.from_buffers(pa.binary(), len(firsts), [None, places, sink.getvalue()])
     columns = [pa.array(shown, pa.int32()), pa.array(firsts, pa.int64()), parcels]
     return pa.record_batch(columns, schema=PARCELS)
+
+
+def _somewhere(homes: pa.Array, shards: int) -> NDArray[np.int32]:
+    """Give each row a shard, those that have none in turn."""
+    if not homes.null_count:
+        return np.asarray(homes.to_numpy())
+    found = homes.fill_null(0).to_numpy(zero_copy_only=False).copy()
+    missing = np.flatnonzero(homes.is_null().to_numpy(zero_copy_only=False))
+    found[missing] = missing % shards
+    return np.asarray(found)
 
 
 def is_ordered(times: NDArray[np.int64]) -> bool:

@@ -16,7 +16,7 @@ from zveil.act.columns import ColumnsAct
 from zveil.engines.spark.account import Counts, decided
 from zveil.engines.spark.layout import Layout
 from zveil.engines.spark.merge import Merge
-from zveil.engines.spark.parcels import content, packed, unpacked
+from zveil.engines.spark.parcels import content, home, packed, unpacked
 from zveil.gate import Gate
 from zveil.keys import open_keyring
 
@@ -61,7 +61,7 @@ class Stage:
     secret
         What pseudonyms and the keys of the gates are made from.
     schema
-        What is in the parcels that come.
+        What is in the parcels that come: rows, or the parts of rows that have this attribute.
     named
         The labels of the shards.
     merge
@@ -70,6 +70,8 @@ class Stage:
         Whether all rows of a shard come in the order of their times; if not, they may be late.
     tally
         The accumulator that counts are added to.
+    veiled
+        The attributes that parts lack; they leave as if they were veiled.
     """
 
     layout: Layout
@@ -80,11 +82,12 @@ class Stage:
     merge: Merge
     is_sorted: bool = True
     tally: Any = None
+    veiled: tuple[pa.Field, ...] = ()
 
     @property
     def is_last(self) -> bool:
-        """Whether rows leave behind it."""
-        return self.place == len(self.layout.policy.attributes) - 1
+        """Whether rows leave behind it, since they have no shard to go on to."""
+        return home(self.place + 1) not in self.schema.names
 
     @property
     def leaves(self) -> pa.Schema:
@@ -117,9 +120,11 @@ class Stage:
         """Decide the rows of parcels, which come by their first times."""
         acts = self._acts([gate])
         before = decided(self.place, self.layout.policy, acts[0], [gate])
-        names = self._taken().names
+        taken = self._taken()
         for rows in self.merge.rows(parcels):
-            batch = rows.select(names)
+            there = rows.select([name for name in taken.names if name in self.schema.names])
+            lacks = [pa.nulls(rows.num_rows, each.type) for each in self.veiled]
+            batch = pa.record_batch([*there.columns, *lacks], schema=taken)
             try:
                 for act in acts:
                     batch = act.act(batch)
@@ -134,9 +139,10 @@ class Stage:
             self.tally.add(counts)
 
     def _taken(self) -> pa.Schema:
-        """Tell what of the parcels is decided about, or goes on."""
+        """Tell what of the parcels is decided about, or goes on; what they lack is null."""
         done = "ops" if self.is_last else ""
-        return pa.schema([each for each in self.schema if each.name[0] not in done])
+        there = [each for each in self.schema if each.name[0] not in done]
+        return pa.schema([*there, *self.veiled])
 
     def _acts(self, gates: list[Gate]) -> list[ColumnsAct]:
         """Make what rows go through."""
@@ -154,7 +160,7 @@ class Stage:
 
     def _counts(self, gate: Gate, acts: list[ColumnsAct]) -> Counts:
         counts = decided(self.place, self.layout.policy, acts[0], [gate])
-        if self.place == 0:
+        if self.place == 0 or self.veiled:
             counts["records"] = acts[0].records
             counts["bad"] = acts[0].moments.bad
         if self.is_last:

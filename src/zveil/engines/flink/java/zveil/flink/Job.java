@@ -63,7 +63,8 @@ public final class Job {
         boolean keyed = to.text("kind").equals("kafka") && to.text("key").equals("released");
         SingleOutputStreamOperator<Tuple2<byte[], byte[]>> leaving = lines
                 .transform("read", new ValueTypeInfo<>(Observation.class),
-                        new zveil.flink.Reader(plan, from.text("kind").equals("kafka")))
+                        new zveil.flink.Reader(plan, NameFilter.of(said),
+                                from.text("kind").equals("kafka")))
                 .setParallelism(lines.getParallelism())
                 .uid("reader")
                 .keyBy((KeySelector<Observation, Tuple2<Long, Long>>)

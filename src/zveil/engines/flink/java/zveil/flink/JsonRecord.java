@@ -1,9 +1,6 @@
 package zveil.flink;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.CharacterCodingException;
-import java.nio.charset.CharsetDecoder;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -11,7 +8,7 @@ import java.util.List;
 import java.util.Set;
 
 /** Finds the fields of a record of JSON, and checks every byte of it on the way. */
-final class JsonRecord extends Notation {
+final class JsonRecord extends JsonScanner {
     private static final byte[] NOTHING = Bytes.ascii("null");
     private static final int DEEPEST = 128;
     /** With more keys than these an object is not searched one by one for repetitions. */
@@ -38,10 +35,7 @@ final class JsonRecord extends Notation {
     }
 
     private final Member root = new Member(new byte[0]);
-    private final CharsetDecoder utf8 = StandardCharsets.UTF_8.newDecoder();
     private final Bytes decoded = new Bytes();
-    private int length;
-    private int at;
     private Cell[] cells;
     /** The keys of the objects that are open: from where to where. */
     private int[] keys = new int[64];
@@ -65,15 +59,12 @@ final class JsonRecord extends Notation {
 
     @Override
     void read(byte[] line, Cell[] cells) throws BadRecord {
-        this.line = line;
-        this.length = line.length;
+        begin(line);
         this.cells = cells;
         this.keyCount = 0;
-        requireUtf8();
         for (Cell cell : cells) {
             cell.kind = Cell.Kind.ABSENT;
         }
-        at = 0;
         space();
         if (peek() != '{') {
             throw BadRecord.SYNTAX;
@@ -82,31 +73,6 @@ final class JsonRecord extends Notation {
         space();
         if (at < length) {
             throw BadRecord.SYNTAX;
-        }
-    }
-
-    private void requireUtf8() throws BadRecord {
-        int or = 0;
-        for (byte each : line) {
-            or |= each;
-        }
-        if (or >= 0) {
-            return;
-        }
-        try {
-            utf8.decode(ByteBuffer.wrap(line));
-        } catch (CharacterCodingException error) {
-            throw BadRecord.NOT_UTF8;
-        }
-    }
-
-    private int peek() {
-        return at < length ? line[at] : 0;
-    }
-
-    private void space() {
-        while (at < length && (line[at] == ' ' || line[at] == '\t' || line[at] == '\r')) {
-            at++;
         }
     }
 
@@ -243,110 +209,6 @@ final class JsonRecord extends Notation {
             }
             space();
         }
-    }
-
-    private Cell.Kind word(String word, Cell.Kind kind) throws BadRecord {
-        for (int place = 0; place < word.length(); place++, at++) {
-            if (peek() != word.charAt(place)) {
-                throw BadRecord.SYNTAX;
-            }
-        }
-        return kind;
-    }
-
-    private Cell.Kind number() throws BadRecord {
-        Cell.Kind kind = Cell.Kind.INTEGER;
-        if (peek() == '-') {
-            at++;
-        }
-        int first = at;
-        digits();
-        if (line[first] == '0' && at > first + 1) {
-            throw BadRecord.SYNTAX;
-        }
-        if (peek() == '.') {
-            at++;
-            digits();
-            kind = Cell.Kind.NUMBER;
-        }
-        if (peek() == 'e' || peek() == 'E') {
-            at++;
-            if (peek() == '+' || peek() == '-') {
-                at++;
-            }
-            digits();
-            kind = Cell.Kind.NUMBER;
-        }
-        return kind;
-    }
-
-    private void digits() throws BadRecord {
-        int start = at;
-        while (at < length && line[at] >= '0' && line[at] <= '9') {
-            at++;
-        }
-        if (at == start) {
-            throw BadRecord.SYNTAX;
-        }
-    }
-
-    /** Skips a string; says whether it holds escapes. */
-    private boolean string() throws BadRecord {
-        boolean escaped = false;
-        at++;
-        while (at < length) {
-            byte each = line[at];
-            if (each == '"') {
-                at++;
-                return escaped;
-            }
-            if (each == '\\') {
-                escaped = true;
-                escape();
-            } else if (each >= 0 && each < 0x20) {
-                throw BadRecord.SYNTAX;
-            } else {
-                at++;
-            }
-        }
-        throw BadRecord.SYNTAX;
-    }
-
-    private void escape() throws BadRecord {
-        int kind = at + 1 < length ? line[at + 1] : 0;
-        if (kind != 'u') {
-            if ("\"\\/bfnrt".indexOf(kind) < 0 || kind == 0) {
-                throw BadRecord.SYNTAX;
-            }
-            at += 2;
-            return;
-        }
-        int unit = hex(at + 2);
-        at += 6;
-        if (unit < 0xD800 || unit > 0xDFFF) {
-            return;
-        }
-        // Half a pair has no form in UTF-8.
-        if (unit > 0xDBFF || at + 1 >= length || line[at] != '\\' || line[at + 1] != 'u') {
-            throw BadRecord.NOT_UTF8;
-        }
-        int other = hex(at + 2);
-        if (other < 0xDC00 || other > 0xDFFF) {
-            throw BadRecord.NOT_UTF8;
-        }
-        at += 6;
-    }
-
-    private int hex(int start) throws BadRecord {
-        int unit = 0;
-        for (int place = start; place < start + 4; place++) {
-            int digit = place < length ? Character.digit(line[place], 16) : -1;
-            if (digit < 0) {
-                throw BadRecord.SYNTAX;
-            }
-            unit = unit << 4 | digit;
-        }
-        return unit;
     }
 
     @Override

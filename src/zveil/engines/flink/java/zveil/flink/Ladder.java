@@ -1,9 +1,6 @@
 package zveil.flink;
 
 import java.io.Serializable;
-import java.math.BigDecimal;
-import java.math.BigInteger;
-import java.math.RoundingMode;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -82,41 +79,6 @@ final class Ladder implements Serializable {
             if (row != null) {
                 System.arraycopy(row, 0, labels, from, row.length);
             }
-        }
-    }
-
-    /** Numbers in bins that begin at zero and hold their lower edge: [30,40), [0,100). */
-    record Bins(BigDecimal[] widths) implements Step {
-        private static final int MOST_DIGITS = 38;
-        private static final int MOST_EXPONENT = 5_000;
-        private static final BigInteger LARGEST = BigInteger.ONE.shiftLeft(127);
-
-        @Override
-        public int levels() {
-            return widths.length;
-        }
-
-        @Override
-        public void climb(String text, String[] labels, int from) {
-            if (!text.matches("[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")) {
-                return;
-            }
-            BigDecimal number = new BigDecimal(text);
-            // The same range as natively: beyond it there is no label, and the value stays veiled.
-            if (number.precision() > MOST_DIGITS || Math.abs(number.scale()) > MOST_EXPONENT) {
-                return;
-            }
-            for (int level = 0; level < widths.length; level++) {
-                BigDecimal width = widths[level];
-                BigDecimal lower = number.divide(width, 0, RoundingMode.FLOOR).multiply(width);
-                if (lower.add(width).unscaledValue().abs().compareTo(LARGEST) < 0) {
-                    labels[from + level] = "[" + told(lower) + "," + told(lower.add(width)) + ")";
-                }
-            }
-        }
-
-        private static String told(BigDecimal number) {
-            return number.signum() == 0 ? "0" : number.stripTrailingZeros().toPlainString();
         }
     }
 }

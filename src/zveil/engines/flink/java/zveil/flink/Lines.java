@@ -23,6 +23,7 @@ import org.apache.flink.core.fs.Path;
 /** The lines of files, one file behind the other: all of them are one partition, in one order. */
 public final class Lines implements StreamFormat<Tuple2<Integer, byte[]>> {
     private static final long serialVersionUID = 1L;
+    private static final byte[] MARK = {(byte) 0xEF, (byte) 0xBB, (byte) 0xBF};
 
     private final int maxLine;
     /** Files begin with a line that names columns. */
@@ -99,8 +100,23 @@ public final class Lines implements StreamFormat<Tuple2<Integer, byte[]>> {
         private boolean fill() throws IOException {
             offset += end;
             start = 0;
-            end = Math.max(stream.read(buffer, 0, buffer.length), 0);
-            return end > 0;
+            end = 0;
+            // Of the beginning as much as shows a mark there, and what follows.
+            int least = offset == 0 ? MARK.length + 1 : 1;
+            int more;
+            do {
+                more = stream.read(buffer, end, buffer.length - end);
+                end += Math.max(more, 0);
+            } while (more > 0 && end < least);
+            if (offset == 0 && isMarked()) {
+                start = MARK.length;
+            }
+            return end > start;
+        }
+
+        /** A byte order mark at the beginning of a file is no part of its first line. */
+        private boolean isMarked() {
+            return end >= MARK.length && Arrays.equals(buffer, 0, MARK.length, MARK, 0, MARK.length);
         }
 
         private byte[] joined(byte[] line, int from, int to) {

@@ -1,8 +1,6 @@
 package zveil.flink;
 
-import java.math.BigDecimal;
 import java.math.BigInteger;
-import java.math.RoundingMode;
 import java.time.DateTimeException;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
@@ -15,7 +13,6 @@ final class Moment {
 
     private static final long NANOS = 1_000_000_000L;
     private static final int MOST_DIGITS = 18;
-    private static final int LONGEST = 4_096;
 
     private final String format;
     /** The power of ten from the unit to nanoseconds. */
@@ -72,24 +69,10 @@ final class Moment {
     }
 
     private long decimal(byte[] text, int length) throws BadRecord {
-        if (length > LONGEST) {
-            throw BadRecord.TIME;
-        }
-        String spelled = new String(text, 0, length, java.nio.charset.StandardCharsets.ISO_8859_1);
-        if (!spelled.matches("[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,9})?")) {
-            throw BadRecord.TIME;
-        }
-        BigDecimal number = new BigDecimal(spelled).stripTrailingZeros();
-        // Neither end of all times is so far away, nor is anything so fine.
-        long magnitude = (long) number.precision() - number.scale() + power;
-        if (magnitude > 19) {
-            throw BadRecord.TIME;
-        }
-        if (magnitude < 0) {
-            return number.signum() < 0 ? -1 : 0;
-        }
-        BigInteger nanos = number.movePointRight(power).setScale(0, RoundingMode.FLOOR).toBigInteger();
-        if (nanos.bitLength() > 63 || nanos.equals(BigInteger.valueOf(NONE))) {
+        Decimal number = Decimal.read(
+                new String(text, 0, length, java.nio.charset.StandardCharsets.ISO_8859_1));
+        BigInteger nanos = number == null ? null : number.floor(power);
+        if (nanos == null || nanos.longValue() == NONE) {
             throw BadRecord.TIME;
         }
         return nanos.longValue();

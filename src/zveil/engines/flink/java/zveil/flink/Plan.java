@@ -1,7 +1,6 @@
 package zveil.flink;
 
 import java.io.Serializable;
-import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -48,14 +47,7 @@ final class Plan implements Serializable {
         private static Ladder.Step step(Said said) {
             return switch (said.text("kind")) {
                 case "segments" -> new Ladder.Segments(said.text("separator"), (int) said.number("levels"));
-                case "bins" -> {
-                    String[] widths = said.list("width");
-                    BigDecimal[] found = new BigDecimal[widths.length];
-                    for (int place = 0; place < widths.length; place++) {
-                        found[place] = new BigDecimal(widths[place]);
-                    }
-                    yield new Ladder.Bins(found);
-                }
+                case "bins" -> new Bins(said);
                 case "table" -> {
                     int levels = (int) said.number("levels");
                     Map<String, String[]> rows = new HashMap<>();
@@ -69,6 +61,9 @@ final class Plan implements Serializable {
                     }
                     yield Ladder.Table.of(rows, levels);
                 }
+                case "domain" -> new Suffixes(said);
+                case "prefix" -> new Networks(said);
+                case "time" -> new Dates(said);
                 default -> throw new IllegalArgumentException("step: " + said.text("kind"));
             };
         }

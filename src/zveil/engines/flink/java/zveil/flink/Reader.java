@@ -24,7 +24,7 @@ import org.apache.flink.streaming.runtime.watermarkstatus.WatermarkStatus;
  * crowds are forgotten that can count no more; nothing is decided by them.
  */
 public final class Reader extends AbstractStreamOperator<Observation>
-        implements OneInputStreamOperator<Tuple2<Integer, byte[]>, Observation> {
+        implements OneInputStreamOperator<Tuple2<Integer, byte[]>, Observation>, Reading.Admission {
     private static final long serialVersionUID = 1L;
     private static final long NANOS = 1_000_000L;
     private static final long EVERY_MS = 200;
@@ -52,6 +52,7 @@ public final class Reader extends AbstractStreamOperator<Observation>
     }
 
     private final Plan plan;
+    private final NameFilter[] filters;
     /** Whether there are others: which of them are this task's shows only when they are heard of. */
     private final boolean several;
     private transient long opened;
@@ -66,10 +67,12 @@ public final class Reader extends AbstractStreamOperator<Observation>
     private transient Counter late;
     private transient Counter future;
     private transient Counter invalid;
+    private transient Counter filtered;
     private transient Map<String, Counter> bad;
 
-    Reader(Plan plan, boolean several) {
+    Reader(Plan plan, NameFilter[] filters, boolean several) {
         this.plan = plan;
+        this.filters = filters;
         this.several = several;
     }
 
@@ -108,7 +111,7 @@ public final class Reader extends AbstractStreamOperator<Observation>
     @Override
     public void open() throws Exception {
         super.open();
-        reading = new Reading(plan);
+        reading = new Reading(plan, filters);
         leaving = new StreamRecord<>(null);
         watermark = Long.MIN_VALUE;
         horizon = Long.MIN_VALUE;
@@ -118,6 +121,7 @@ public final class Reader extends AbstractStreamOperator<Observation>
         late = group.counter("late");
         future = group.counter("future");
         invalid = group.counter("invalid");
+        filtered = group.counter("filtered");
         bad = new HashMap<>();
         again();
     }
@@ -131,7 +135,7 @@ public final class Reader extends AbstractStreamOperator<Observation>
             return;
         }
         try {
-            reading.read(line, this::admits, this::leave);
+            reading.read(line, this, this::leave);
         } catch (BadRecord problem) {
             String what = problem.getMessage();
             bad.computeIfAbsent(what,
@@ -143,7 +147,13 @@ public final class Reader extends AbstractStreamOperator<Observation>
         output.collect(leaving.replace(observation));
     }
 
-    private boolean admits(int attribute, long time, boolean complete) {
+    @Override
+    public void leaveOut() {
+        filtered.inc();
+    }
+
+    @Override
+    public boolean admits(int attribute, long time, boolean complete) {
         if (!complete) {
             invalid.inc();
             return false;

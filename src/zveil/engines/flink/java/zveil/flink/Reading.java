@@ -7,6 +7,7 @@ final class Reading {
     private static final byte[] MISSING = {'n'};
 
     private final Plan plan;
+    private final NameFilter[] filters;
     private final Notation notation;
     private final Moment moment;
     private final Pseudonyms pseudonyms;
@@ -21,8 +22,9 @@ final class Reading {
     /** The time of the record that was read last. */
     private long time;
 
-    Reading(Plan plan) {
+    Reading(Plan plan, NameFilter[] filters) {
         this.plan = plan;
+        this.filters = filters;
         notation = Notation.of(plan);
         moment = new Moment(plan.timeFormat);
         pseudonyms = plan.pseudonym.equals("raw")
@@ -44,6 +46,9 @@ final class Reading {
     /** Decides by times which observations count. */
     interface Admission {
         boolean admits(int attribute, long time, boolean complete);
+
+        /** A value that a list leaves out: as if there were none. */
+        void leaveOut();
     }
 
     /** Reads a record, all of it or nothing. */
@@ -66,11 +71,19 @@ final class Reading {
         }
         for (int number = 0; number < worths.length; number++) {
             boolean complete = user.type != 0 && worths[number].type != 0 && time != Moment.NONE;
-            boolean admitted = admission.admits(number, time, complete);
+            boolean admitted = counts(number, admission) && admission.admits(number, time, complete);
             if (admitted || plan.blank) {
                 out.accept(observation(number, !admitted));
             }
         }
+    }
+
+    private boolean counts(int number, Admission admission) {
+        boolean counts = worths[number].type == 0 || filters[number].passes(worths[number]);
+        if (!counts) {
+            admission.leaveOut();
+        }
+        return counts;
     }
 
     private long time(Cell cell) throws BadRecord {
