@@ -130,7 +130,7 @@ def test_messages_are_told_apart_whatever_they_hold() -> None:
     ]  # fmt: skip
     left = partition.take(values, len(values), None)
     assert left is not None
-    assert left.places == [0, 5, 8, 10]
+    assert list(left.places) == [0, 5, 8, 10]
     assert [json.loads(record)["n"] for record in left.records] == [0, 1, 2, 3]
     kinds = [(place, kind) for place, kind, _ in left.troubles]
     assert kinds == [
@@ -153,7 +153,7 @@ def test_a_message_of_csv_is_one_record() -> None:
               row % b"6" + b"\n" + row % b"7", row % b"8"]  # fmt: skip
     left = partition.take(values, len(values), None)
     assert left is not None
-    assert left.places == [0, 2, 3, 6]
+    assert list(left.places) == [0, 2, 3, 6]
     assert left.records[1] == b'1700000000,a,h,"2\n3"'
     assert [(place, kind) for place, kind, _ in left.troubles] == [
         (1, "time"), (4, "cut-off"), (5, "syntax"),
@@ -187,7 +187,7 @@ def test_the_key_that_leaves_is_what_the_record_shows() -> None:
     shown = [(record["host"], record["app"]) for record in map(json.loads, left.records)]
     for key, (label, app) in zip(left.keys, shown, strict=True):
         assert key == (str(app) if label is None else label).encode()
-    assert left.places == [1, 2, 3]
+    assert list(left.places) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV])

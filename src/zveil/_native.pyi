@@ -473,6 +473,11 @@ _Answer: TypeAlias = tuple[
 ]
 """Of messages: places, records, keys, and what is wrong."""
 
+_Decided: TypeAlias = tuple[
+    bytes, list[bytes], list[bytes | None], list[tuple[int, str, int]], tuple[int, int]
+]
+"""The same of messages that were decided, places as 64-bit numbers; and bytes in and out."""
+
 _Buffers: TypeAlias = tuple[int, bytes, bytes, bytes]
 """A column for Arrow: number of values, bits of those that are there, 64-bit ends, bytes."""
 
@@ -775,12 +780,13 @@ class TextWay:
         ids: EventIds | None = None,
         witness: Witness | None = None,
         partition: int = 0,
-    ) -> _Answer:
+    ) -> _Decided:
         """Decide messages in their order, and give what leaves of them.
 
-        Which message each record is from, counted from 0; the records; for each the first of its
-        values that is released, as text and as it leaves; and what is wrong with bad messages:
-        which, kind, and column from 1. `silent`: nothing leaves, it is only seen. The witness is
+        Which message each record is from, counted from 0, as numbers of 64 bits one behind the
+        other; the records; for each the first of its values that is released, as text and as it
+        leaves; what is wrong with bad messages: which, kind, and column from 1; and the bytes of
+        all values and of all records. `silent`: nothing leaves, it is only seen. The witness is
         shown all values, as such of a partition.
         """
 

@@ -33,6 +33,16 @@ pub(crate) type Answer<'py> = (
     Vec<(u64, &'static str, u64)>,
 );
 
+/// The same of messages that were decided: the places as 64-bit numbers one behind the other, since an object
+/// for each would take longer than deciding; and the bytes of all values and of all records.
+pub(crate) type Decided<'py> = (
+    Bound<'py, PyBytes>,
+    Vec<Bound<'py, PyBytes>>,
+    Vec<Option<Bound<'py, PyBytes>>>,
+    Vec<(u64, &'static str, u64)>,
+    (usize, usize),
+);
+
 impl TextWay {
     pub(crate) fn decided<'py>(
         &self,
@@ -42,8 +52,8 @@ impl TextWay {
         silent: bool,
         ids: Option<&Py<EventIds>>,
         (witness, partition): (Option<&Py<Witness>>, u32),
-    ) -> PyResult<Answer<'py>> {
-        let messages = self.filled(values)?;
+    ) -> PyResult<Decided<'py>> {
+        let (messages, came) = self.filled(values)?;
         let gates = each_its_own(gates)?;
         let keyring = self.keyring.as_ref().map(Py::get);
         let ids = ids.map(Py::get);
@@ -68,13 +78,19 @@ impl TextWay {
         })?;
         let mut records = Vec::with_capacity(left.places.len());
         let mut keys = Vec::with_capacity(left.places.len());
+        let mut leaving = 0;
         for part in &left.parts {
-            records.extend(part.records().map(|record| Some(PyBytes::new(py, record))));
+            for record in part.records() {
+                leaving += record.len();
+                records.push(PyBytes::new(py, record));
+            }
             texts(py, &part.marks.keys, &mut keys);
         }
         let troubles = told(&left.troubles);
         left.parts.into_iter().for_each(|part| self.reuse(part.text));
-        Ok((left.places, records, keys, troubles))
+        let places = left.places.iter().flat_map(|place| (*place as u64).to_ne_bytes());
+        let places = PyBytes::new(py, &places.collect::<Vec<_>>());
+        Ok((places, records, keys, troubles, (came, leaving)))
     }
 
     pub(crate) fn keyed<'py>(
@@ -82,7 +98,7 @@ impl TextWay {
         py: Python<'py>,
         values: &Bound<'py, PyList>,
     ) -> PyResult<Answer<'py>> {
-        let messages = self.filled(values)?;
+        let (messages, _) = self.filled(values)?;
         let keyed = py.detach(|| -> PyResult<Keyed> {
             self.lock()?.key_messages(&messages).map_err(way_failure)
         })?;
@@ -92,14 +108,18 @@ impl TextWay {
         Ok((keyed.places, records, keys, told(&keyed.troubles)))
     }
 
-    fn filled(&self, values: &Bound<'_, PyList>) -> PyResult<Messages> {
+    /// The messages, and how many bytes their values have.
+    fn filled(&self, values: &Bound<'_, PyList>) -> PyResult<(Messages, usize)> {
         let mut messages = self.lock()?.messages();
+        let mut bytes = 0;
         for value in values.iter() {
             // Nothing, or bytes.
             let value: Option<Bound<'_, PyBytes>> = value.extract()?;
-            messages.push(value.as_ref().map(|value| value.as_bytes()));
+            let value = value.as_ref().map(|value| value.as_bytes());
+            bytes += value.map_or(0, <[u8]>::len);
+            messages.push(value);
         }
-        Ok(messages)
+        Ok((messages, bytes))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::gate::Gate;
 use crate::keyring::Keyring;
 use crate::ladder::Ladder;
 use crate::lines_out::LinesOut;
-use crate::messages::{Answer, Witness};
+use crate::messages::{Answer, Decided, Witness};
 use crate::meter::Meter;
 use crate::names::NameFilter;
 use crate::state::EventIds;
@@ -247,7 +247,7 @@ impl TextWay {
         ids: Option<Py<EventIds>>,
         witness: Option<Py<Witness>>,
         partition: u32,
-    ) -> PyResult<Answer<'py>> {
+    ) -> PyResult<Decided<'py>> {
         let witness = (witness.as_ref(), partition);
         self.decided(py, &gates, values, silent, ids.as_ref(), witness)
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from zveil._native import EventIds, Keyring, Witness
 from zveil.act import TextAct
@@ -20,7 +20,7 @@ from zveil.run import MAX_LINE, event_ids
 class Left(NamedTuple):
     """What leaves of some messages: one behind the other, and the messages that they are from."""
 
-    places: list[int]
+    places: Sequence[int]
     records: list[bytes]
     keys: list[bytes | None]
     troubles: list[tuple[int, str, int]]
@@ -191,8 +191,10 @@ class Partition:
         if silent:
             self.replayed += len(values)
             return None
-        places, records, keys, troubles = found
-        return self._weighed(values, Left(places, cast(list[bytes], records), keys, troubles))
+        places, records, keys, troubles, (came, leaving) = found
+        self._bytes_in += came
+        self._bytes_out += leaving
+        return Left(memoryview(places).cast("Q"), records, keys, troubles)
 
     def settle(self) -> None:
         """Take note that what it has decided is committed: only that counts."""
@@ -209,11 +211,6 @@ class Partition:
     def time_format(self) -> str | None:
         """What times are, as far as it is known."""
         return self._way.time_format
-
-    def _weighed(self, values: list[bytes | None], left: Left) -> Left:
-        self._bytes_in += sum(map(len, filter(None, values)))
-        self._bytes_out += sum(map(len, left.records))
-        return left
 
     def _clock_ns(self) -> int | None:
         clocks = [gate.stats(entries=False).clock_ns for gate in self.gates]

@@ -77,7 +77,9 @@ class KeyedPartition(Partition):
             for place, record in zip(places, records, strict=True)
         ]
         self._sent += len(whole)
-        return self._weighed(values, Left(places, whole, keys, troubles))
+        self._bytes_in += sum(map(len, filter(None, values)))
+        self._bytes_out += sum(map(len, whole))
+        return Left(places, whole, keys, troubles)
 
     def _reading(self) -> Iterator[tuple[Any, int]]:
         yield "bytes_in", self._bytes_in
