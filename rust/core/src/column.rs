@@ -58,6 +58,40 @@ pub trait Prepares {
     fn prepare(&self, value: Value, role: Role) -> Option<Value<'static>>;
 }
 
+/// Values that a gate has hashed in one role: a column for that gate alone.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    pub(crate) blocks: Vec<u128>,
+    pub(crate) valid: Vec<bool>,
+    pub(crate) misses: bool,
+}
+
+impl Prepared {
+    /// What stands for each value: two values have the same with a chance of less than 2^-100, and
+    /// nobody without the gate's secret can make two that do. Anything where a value is missing.
+    pub fn hashes(&self) -> &[u128] {
+        &self.blocks
+    }
+}
+
+impl Column for Prepared {
+    fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    #[inline(always)]
+    fn value(&self, row: usize) -> Option<Value<'_>> {
+        if self.misses && !*self.valid.get(row)? {
+            return None;
+        }
+        self.blocks.get(row).copied().map(Value::Prepared)
+    }
+
+    fn may_miss(&self) -> bool {
+        self.misses
+    }
+}
+
 /// Rows to be hashed: made by the gate, filled by [`Column::blocks`].
 pub struct Blocks<'a> {
     pub(crate) hasher: &'a crate::key::Hasher,
