@@ -278,7 +278,7 @@ impl Gate {
     pub fn prepare_all(&self, column: &dyn Column, role: Role, into: &mut Prepared) {
         let rows: Vec<u32> = (0..u32::try_from(column.len()).unwrap_or(u32::MAX)).collect();
         let Prepared { blocks, valid, misses } = into;
-        blocks.clear();
+        // All of them are written anew.
         blocks.resize(rows.len(), 0);
         valid.clear();
         valid.resize(rows.len(), true);

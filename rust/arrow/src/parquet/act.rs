@@ -92,6 +92,11 @@ impl Act {
         self.moments.unit = unit;
     }
 
+    /// Says that what leaves next is in another row group than what has left.
+    pub fn begin_group(&mut self) {
+        self.pseudonyms.begin_list();
+    }
+
     /// Decides the rows of a batch, one gate for each attribute, and gives the columns of those that
     /// leave.
     pub fn act<'a>(

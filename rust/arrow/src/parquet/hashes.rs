@@ -42,10 +42,8 @@ impl Hashes {
 
     /// The column that was prepared last, for the gate.
     pub(super) fn column<'a>(&'a self, values: &'a ArrayRef) -> Box<dyn Column + 'a> {
-        match values.as_dictionary_opt::<Int32Type>() {
-            Some(coded) => Box::new(Coded { coded, words: &self.prepared }),
-            None => Box::new(Rows(&self.prepared)),
-        }
+        let coded = values.as_dictionary_opt::<Int32Type>();
+        Box::new(Hashed { coded, prepared: &self.prepared })
     }
 
     /// Of each row, or of each word of a dictionary.
@@ -54,43 +52,32 @@ impl Hashes {
     }
 }
 
-struct Rows<'a>(&'a Prepared);
-
-impl Column for Rows<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[inline(always)]
-    fn value(&self, row: usize) -> Option<Value<'_>> {
-        self.0.value(row)
-    }
-
-    fn may_miss(&self) -> bool {
-        self.0.may_miss()
-    }
+/// Rows that were hashed, or numbers of words that were.
+struct Hashed<'a> {
+    coded: Option<&'a DictionaryArray<Int32Type>>,
+    prepared: &'a Prepared,
 }
 
-struct Coded<'a> {
-    coded: &'a DictionaryArray<Int32Type>,
-    words: &'a Prepared,
-}
-
-impl Column for Coded<'_> {
+impl Column for Hashed<'_> {
     fn len(&self) -> usize {
-        self.coded.len()
+        self.coded.map_or(self.prepared.len(), Array::len)
     }
 
-    #[inline(always)]
     fn value(&self, row: usize) -> Option<Value<'_>> {
-        let keys = self.coded.keys();
+        let Some(coded) = self.coded else { return self.prepared.value(row) };
+        let keys = coded.keys();
         if keys.is_null(row) {
             return None;
         }
-        self.words.value(usize::try_from(keys.value(row)).ok()?)
+        self.prepared.value(usize::try_from(keys.value(row)).ok()?)
     }
 
     fn may_miss(&self) -> bool {
-        self.coded.null_count() > 0 || self.words.may_miss()
+        self.coded.is_some_and(|coded| coded.null_count() > 0) || self.prepared.may_miss()
+    }
+
+    fn prepared(&self) -> Option<(&[u128], Option<&[i32]>)> {
+        let (blocks, _) = self.prepared.prepared().filter(|_| !self.may_miss())?;
+        Some((blocks, self.coded.map(|coded| &coded.keys().values()[..])))
     }
 }

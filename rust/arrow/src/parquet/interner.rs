@@ -60,6 +60,24 @@ impl Interner {
         self.page
     }
 
+    /// Adds a word that is not there yet, to be found by its number only; see [`Interner::index`].
+    pub(super) fn append(&mut self, word: &[u8]) -> u32 {
+        let number = self.starts.len() as u32;
+        self.starts.push(self.page.len() as u32);
+        self.page.extend_from_slice(&(word.len() as u32).to_le_bytes());
+        self.page.extend_from_slice(word);
+        number
+    }
+
+    /// Makes words that were appended, and nothing else was done yet, such that they are found.
+    pub(super) fn index(&mut self, mark: impl Fn(&[u8]) -> Mark) {
+        self.places = vec![EMPTY; FEWEST.max((2 * self.len()).next_power_of_two())];
+        for number in 0..self.len() as u32 {
+            let Mark { hash, check, .. } = mark(self.word(number));
+            self.settle(Place { hash, check, number });
+        }
+    }
+
     /// The number of a word; `word` is asked only where it must be.
     #[inline(always)]
     pub(super) fn number<'w>(&mut self, mark: Mark, word: impl Fn() -> &'w [u8]) -> u32 {
@@ -89,10 +107,7 @@ impl Interner {
     #[cold]
     #[inline(never)]
     fn add(&mut self, mark: Mark, word: &[u8]) -> u32 {
-        let number = self.starts.len() as u32;
-        self.starts.push(self.page.len() as u32);
-        self.page.extend_from_slice(&(word.len() as u32).to_le_bytes());
-        self.page.extend_from_slice(word);
+        let number = self.append(word);
         if 2 * self.starts.len() > self.places.len() {
             let larger = vec![EMPTY; 2 * self.places.len()];
             for place in std::mem::replace(&mut self.places, larger) {

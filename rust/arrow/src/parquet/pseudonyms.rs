@@ -65,6 +65,11 @@ impl Pseudonyms {
         }
     }
 
+    /// Begins another list of words, so that it has none but those that leave from here on.
+    pub(super) fn begin_list(&mut self) {
+        self.of = None;
+    }
+
     /// All are under one key: it is enough to make the pseudonym of each word.
     fn of_words(
         &mut self,
@@ -81,30 +86,31 @@ impl Pseudonyms {
             self.numbers.resize(ids.len(), UNMADE);
             self.list += 1;
         }
-        let mut fresh = Vec::new();
-        let mut codes = Vec::with_capacity(users.len());
         let keys = users.keys();
-        for (row, key) in keys.values().iter().enumerate() {
-            // The key of a row without a user may be any.
-            let number = match self.numbers.get_mut(*key as usize) {
-                Some(number) if keys.is_valid(row) => number,
-                _ => {
-                    codes.push(0);
-                    continue;
+        // A loop so short that the CPU waits for a dozen of them at once; most were made before.
+        let of_key = |key: &i32| self.numbers.get(*key as usize).copied().unwrap_or(NOBODY);
+        let mut codes: Vec<u32> = keys.values().iter().map(of_key).collect();
+        let mut fresh = Vec::new();
+        if codes.contains(&UNMADE) {
+            for (row, code) in codes.iter_mut().enumerate().filter(|(_, code)| **code == UNMADE) {
+                // The key of a row without a user may be any, and nobody's pseudonym is made.
+                if keys.is_valid(row) {
+                    let key = keys.value(row) as usize;
+                    if self.numbers[key] == UNMADE {
+                        self.numbers[key] = (self.words.len() + fresh.len()) as u32;
+                        fresh.push(key);
+                    }
+                    *code = self.numbers[key];
                 }
-            };
-            if *number == UNMADE {
-                *number = (self.words.len() + fresh.len()) as u32;
-                fresh.push(*key as usize);
             }
-            codes.push(*number);
         }
         self.make(ids, &fresh)?;
         let mut nulls = keys.nulls().cloned();
         if self.has_nobody {
             let is_user = |key: usize| self.numbers.get(key).is_some_and(|one| *one != NOBODY);
             let values = keys.values();
-            let users = BooleanBuffer::collect_bool(values.len(), |row| is_user(values[row] as usize));
+            let users =
+                BooleanBuffer::collect_bool(values.len(), |row| is_user(values[row] as usize));
             nulls = NullBuffer::union(nulls.as_ref(), Some(&NullBuffer::new(users)));
         }
         Ok(Left::Coded { codes, nulls, words: &self.words, list: self.list })

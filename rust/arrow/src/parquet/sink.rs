@@ -8,7 +8,7 @@ use parquet::arrow::arrow_writer::{
     ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves,
 };
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
@@ -17,7 +17,9 @@ use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 
 const GROUP_ROWS: usize = 1 << 20;
-const GROUP_BYTES: usize = 8 << 20;
+const GROUP_BYTES: usize = 10 << 20;
+/// The part of that which is enough for a group where the one that was read ends.
+const SMALLEST: usize = 4;
 /// Rows looked at for how to write a column, and the share of bytes that must be saved by it.
 const SAMPLE_ROWS: usize = 8192;
 const WORTH_A_TRY: f64 = 0.8;
@@ -37,7 +39,7 @@ impl From<ParquetError> for Unwritable {
     }
 }
 
-/// Writes columns in row groups of 1,048,576 rows or 8 MiB, whichever is less.
+/// Writes columns in row groups of 1,048,576 rows or 10 MiB, whichever is less.
 ///
 /// Text is written by words where they repeat, see [`Texts`]: in groups so large even users do. Of other
 /// columns the first rows show in which values repeat, so that a dictionary pays, and which can be
@@ -79,14 +81,15 @@ impl Sink {
         }
     }
 
-    /// Takes rows.
-    pub fn write(&mut self, columns: Vec<Left<'_>>) -> Result<(), Unwritable> {
+    /// Takes rows; whether they end a row group. `is_between` says that dictionaries end with them: then
+    /// a group need not be full for it, since in the next one all words would have to be looked up.
+    pub fn write(&mut self, columns: Vec<Left<'_>>, is_between: bool) -> Result<bool, Unwritable> {
         let rows = columns.first().map_or(0, Left::len);
         if columns.len() != self.texts.len() || columns.iter().any(|column| column.len() != rows) {
             return Err(Unwritable);
         }
         if rows == 0 {
-            return Ok(());
+            return Ok(false);
         }
         let mut others = Vec::new();
         for (column, texts) in columns.into_iter().zip(&mut self.texts) {
@@ -108,10 +111,17 @@ impl Sink {
         }
         let texts: usize = self.texts.iter().flatten().map(Texts::size).sum();
         let others = self.writer.as_ref().map_or(0, Writer::size);
-        if self.writer.is_some() && (self.rows >= GROUP_ROWS || texts + others >= GROUP_BYTES) {
+        let (most_rows, most_bytes) = if is_between {
+            (GROUP_ROWS / SMALLEST, GROUP_BYTES / SMALLEST)
+        } else {
+            (GROUP_ROWS, GROUP_BYTES)
+        };
+        let is_full = self.rows >= most_rows || texts + others >= most_bytes;
+        let ends = self.writer.is_some() && is_full;
+        if ends {
             self.end_group()?;
         }
-        Ok(())
+        Ok(ends)
     }
 
     /// The bytes since this was last called.
@@ -244,20 +254,51 @@ fn found_out(schema: &SchemaRef, held: &[Vec<ArrayRef>]) -> Result<WriterPropert
         .set_compression(Compression::SNAPPY);
     let fields = schema.fields().iter().filter(|field| !is_text(field.data_type())).cloned();
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let (plain, worded) = (tried(&schema, held, false)?, tried(&schema, held, true)?);
-    let (Some(plain), Some(worded)) = (plain, worded) else { return Ok(settings.build()) };
-    for ((field, plain), worded) in
-        schema.fields().iter().zip(plain.columns()).zip(worded.columns())
-    {
+    let tries = [Try::Plain, Try::Words, Try::Steps];
+    let tries = tries.map(|how| tried(&schema, held, how).map(|group| (how, group)));
+    for (number, field) in schema.fields().iter().enumerate() {
         let path = ColumnPath::new(vec![field.name().clone()]);
-        let pays = is_worth(worded.uncompressed_size(), plain.uncompressed_size());
-        let taken = if pays { worded } else { plain };
-        if !is_worth(taken.compressed_size(), taken.uncompressed_size()) {
-            settings = settings.set_column_compression(path.clone(), Compression::UNCOMPRESSED);
+        let mut taken: Option<(Try, i64, i64)> = None;
+        for one in &tries {
+            let Ok((how, Some(group))) = one else { continue };
+            let column = group.column(number);
+            let (packed, unpacked) = (column.compressed_size(), column.uncompressed_size());
+            let is_possible = *how != Try::Steps || has_steps(field.data_type());
+            // What is small without being packed is so for nothing.
+            if is_possible && taken.is_none_or(|(_, _, before)| is_worth(unpacked, before)) {
+                taken = Some((*how, packed, unpacked));
+            }
         }
-        settings = settings.set_column_dictionary_enabled(path, pays);
+        let Some((how, packed, unpacked)) = taken else { return Ok(settings.build()) };
+        settings = how.set(settings, path.clone());
+        if !is_worth(packed, unpacked) {
+            settings = settings.set_column_compression(path, Compression::UNCOMPRESSED);
+        }
     }
     Ok(settings.build())
+}
+
+/// How values of a column may be written: one by one, by words, or by the steps from each to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Try {
+    Plain,
+    Words,
+    Steps,
+}
+
+impl Try {
+    fn set(self, settings: WriterPropertiesBuilder, path: ColumnPath) -> WriterPropertiesBuilder {
+        let settings = settings.set_column_dictionary_enabled(path.clone(), self == Self::Words);
+        match self {
+            Self::Steps => settings.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+            Self::Plain | Self::Words => settings,
+        }
+    }
+}
+
+/// Times mostly come in order, a short step behind each other.
+fn has_steps(kind: &DataType) -> bool {
+    matches!(kind, DataType::Timestamp(_, _) | DataType::Int64)
 }
 
 fn is_worth(taken: i64, other: i64) -> bool {
@@ -272,12 +313,15 @@ fn is_text(kind: &DataType) -> bool {
 fn tried(
     schema: &SchemaRef,
     held: &[Vec<ArrayRef>],
-    with_words: bool,
+    how: Try,
 ) -> Result<Option<RowGroupMetaData>, Unwritable> {
-    let settings: WriterPropertiesBuilder = WriterProperties::builder()
+    let mut settings = WriterProperties::builder()
         .set_statistics_enabled(EnabledStatistics::None)
         .set_compression(Compression::SNAPPY)
-        .set_dictionary_enabled(with_words);
+        .set_dictionary_enabled(how == Try::Words);
+    for field in schema.fields().iter().filter(|field| has_steps(field.data_type())) {
+        settings = how.set(settings, ColumnPath::new(vec![field.name().clone()]));
+    }
     let mut writer = writer(schema, settings.build())?;
     let mut rest = SAMPLE_ROWS;
     for columns in held {

@@ -34,6 +34,8 @@ pub struct Source {
     after: usize,
     /// Of a batch.
     most_rows: usize,
+    /// Rows of the present one that are still to come.
+    rest: usize,
     /// Of the present one; none before the first, and behind the last.
     reader: Option<ParquetRecordBatchReader>,
     /// For each column wanted its place among those that are read.
@@ -75,6 +77,7 @@ impl Source {
             groups,
             after,
             most_rows,
+            rest: 0,
             reader: None,
             places: places.collect(),
             schema,
@@ -91,6 +94,11 @@ impl Source {
         self.rows_total
     }
 
+    /// Whether the last batch was the end of a row group, and with it of its dictionaries.
+    pub fn is_between_groups(&self) -> bool {
+        self.rest == 0
+    }
+
     /// The next rows; `None` behind the last.
     pub fn batch(&mut self) -> Result<Option<RecordBatch>, Damaged> {
         // The library may stumble over a file that was altered.
@@ -105,10 +113,13 @@ impl Source {
         loop {
             if let Some(batch) = self.reader.as_mut().and_then(Iterator::next) {
                 let batch = batch.map_err(|_| Damaged)?;
+                self.rest = self.rest.saturating_sub(batch.num_rows());
                 return batch.project(&self.places).map(Some).map_err(|_| Damaged);
             }
             self.reader = None;
             let Some(group) = self.groups.pop_front() else { return Ok(None) };
+            let rows = self.told.metadata().row_group(group).num_rows();
+            self.rest = usize::try_from(rows).unwrap_or(0).saturating_sub(self.after);
             let file = self.file.try_clone().map_err(|_| Damaged)?;
             let builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.told_of(group)?)

@@ -13,7 +13,7 @@ use super::chunk::{Chunk, Finished};
 use super::interner::{Interner, Mark};
 use super::packing::{bits_for, put_levels, put_numbers};
 use super::sink::Unwritable;
-use super::words::{Left, is_same};
+use super::words::{Left, Words, is_same};
 use ahash::RandomState;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
@@ -41,6 +41,8 @@ pub(super) struct Texts {
     random: RandomState,
     /// None: values are written one by one.
     words: Option<Interner>,
+    /// The list whose words the dictionary has, by the same numbers and nothing else: the usual case.
+    adopted: Option<u64>,
     known: Known,
     page: Page,
     chunk: Chunk,
@@ -77,6 +79,7 @@ impl Texts {
         Self {
             random: RandomState::new(),
             words: Some(Interner::new()),
+            adopted: None,
             known: Known { of: Of::Nothing, numbers: Vec::new() },
             page: Page::default(),
             chunk: Chunk::default(),
@@ -96,6 +99,9 @@ impl Texts {
             Left::Values(values) => self.put_values(values, None),
             Left::Hashed { values, hashes } => self.put_values(values, Some(hashes)),
             Left::Coded { codes, nulls, words, list } => {
+                if self.adopts(words, *list) {
+                    return self.put_numbers(codes, nulls.as_ref());
+                }
                 if !matches!(&self.known.of, Of::List(other) if other == list) {
                     self.known.forget(Of::List(*list));
                 }
@@ -106,6 +112,7 @@ impl Texts {
     }
 
     fn put_values(&mut self, values: &ArrayRef, hashes: Option<&[u128]>) -> Result<(), Unwritable> {
+        self.index();
         let nulls = values.nulls();
         if hashes.is_some_and(|hashes| hashes.len() != hashed_length(values)) {
             return Err(Unwritable);
@@ -141,6 +148,41 @@ impl Texts {
             }
             _ => Err(Unwritable),
         }
+    }
+
+    /// Takes over a list of words if there are no others; whether its numbers are the dictionary's.
+    fn adopts(&mut self, list: &Words, number: u64) -> bool {
+        let Some(words) = &mut self.words else { return false };
+        if words.len() == 0 {
+            self.adopted = Some(number);
+        }
+        if self.adopted != Some(number) {
+            self.index();
+            return false;
+        }
+        (words.len()..list.len()).for_each(|at| _ = words.append(list.get(at)));
+        true
+    }
+
+    /// Words that were taken over are not the only ones any more.
+    fn index(&mut self) {
+        if let (Some(_), Some(words)) = (self.adopted.take(), &mut self.words) {
+            words.index(|word| Mark::of_bytes(self.random.hash_one(word)));
+        }
+    }
+
+    /// Numbers of the dictionary itself.
+    fn put_numbers(
+        &mut self,
+        numbers: &[u32],
+        nulls: Option<&NullBuffer>,
+    ) -> Result<(), Unwritable> {
+        for stride in strides(numbers.len()) {
+            self.page.take(nulls, stride, |page, row| page.numbers.push(numbers[row]));
+            self.end_full_page()?;
+        }
+        // Their words are in the dictionary however large it is.
+        self.look()
     }
 
     /// Values that come one by one.
@@ -203,13 +245,16 @@ impl Texts {
 
     /// Ends the page if it is large enough, and the dictionary.
     fn look(&mut self) -> Result<(), Unwritable> {
-        let is_full =
-            self.words.as_ref().is_some_and(|words| words.page().len() > DICTIONARY_BYTES);
-        if is_full || self.page.plain.len() >= PAGE_BYTES || self.page.rows >= PAGE_ROWS {
+        if self.words.as_ref().is_some_and(|words| words.page().len() > DICTIONARY_BYTES) {
             self.end_page()?;
-        }
-        if is_full {
             self.end_words();
+        }
+        self.end_full_page()
+    }
+
+    fn end_full_page(&mut self) -> Result<(), Unwritable> {
+        if self.page.plain.len() >= PAGE_BYTES || self.page.rows >= PAGE_ROWS {
+            self.end_page()?;
         }
         Ok(())
     }
@@ -243,6 +288,7 @@ impl Texts {
     /// The rest of the chunk is written without words; and chunks to come if they did not pay.
     fn end_words(&mut self) {
         let Some(words) = self.words.take() else { return };
+        self.adopted = None;
         let taken = (words.page().len() + self.chunk.size()) as f64;
         if taken > WORTH_WORDS * self.plain_bytes as f64 {
             self.without = TRIED_AGAIN;
