@@ -81,3 +81,78 @@ impl Column for Hashed<'_> {
         Some((blocks, self.coded.map(|coded| &coded.keys().values()[..])))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{StringArray, StringViewArray};
+    use std::sync::Arc;
+    use zveil_core::{Secret, Settings};
+
+    const USERS: [Option<&str>; 8] = [
+        Some("ada"),
+        Some("bob"),
+        None,
+        Some("7"),
+        Some("eve"),
+        Some("ada"),
+        Some(""),
+        Some("bob"),
+    ];
+    const VALUES: [Option<&str>; 8] =
+        [Some("a"), Some("a"), Some("a"), None, Some("a"), Some("b"), Some("b"), Some("b")];
+
+    fn gate(secret: u8) -> Gate {
+        Gate::new(Settings::new(2, 60), Secret::new([secret; 32])).unwrap()
+    }
+
+    fn coded(values: &[Option<&str>]) -> ArrayRef {
+        Arc::new(values.iter().copied().collect::<DictionaryArray<Int32Type>>())
+    }
+
+    fn decided(gate: &mut Gate, columns: [&ArrayRef; 2], hashes: &mut [Hashes; 2]) -> Vec<i8> {
+        let [users, values] = columns;
+        let [of_users, of_values] = hashes;
+        of_users.prepare(users, Role::User, gate).unwrap();
+        of_values.prepare(values, Role::Attribute, gate).unwrap();
+        let mut decisions = vec![0; users.len()];
+        let (users, values) = (of_users.column(users), of_values.column(values));
+        gate.observe_many(&vec![1; users.len()], &*users, &*values, &mut decisions).unwrap();
+        decisions
+    }
+
+    #[test]
+    fn what_was_hashed_is_decided_as_what_was_not() {
+        let plain: [ArrayRef; 2] = [USERS, VALUES]
+            .map(|texts| -> ArrayRef { Arc::new(StringViewArray::from_iter(texts)) });
+        let words = [coded(&USERS), coded(&VALUES)];
+        for columns in [[&plain[0], &plain[1]], [&words[0], &words[1]], [&words[0], &plain[1]]] {
+            for rows in [0..8, 0..2, 4..8] {
+                let (mut one, mut other) = (gate(1), gate(1));
+                let columns = columns.map(|column| column.slice(rows.start, rows.len()));
+                let found = decided(&mut one, [&columns[0], &columns[1]], &mut Default::default());
+                let users = column(&columns[0], Role::User, None).unwrap();
+                let values = column(&columns[1], Role::Attribute, None).unwrap();
+                let mut wanted = vec![0; rows.len()];
+                other.observe_many(&vec![1; rows.len()], &*users, &*values, &mut wanted).unwrap();
+                assert_eq!(found, wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_hashed_anew_for_another_dictionary_and_for_another_gate() {
+        let words: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+        let other: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+        let of = |words: &ArrayRef| -> ArrayRef {
+            Arc::new(DictionaryArray::new(vec![0, 1, 0].into(), ArrayRef::clone(words)))
+        };
+        let mut hashes = Hashes::default();
+        hashes.prepare(&of(&words), Role::Attribute, &gate(1)).unwrap();
+        let first = hashes.all().to_vec();
+        hashes.prepare(&of(&words), Role::Attribute, &gate(2)).unwrap();
+        assert_ne!(hashes.all(), first);
+        hashes.prepare(&of(&other), Role::Attribute, &gate(1)).unwrap();
+        assert_eq!(hashes.all(), first);
+    }
+}

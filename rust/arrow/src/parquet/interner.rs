@@ -56,6 +56,11 @@ impl Interner {
         &self.page
     }
 
+    /// Bytes held, about.
+    pub(super) fn size(&self) -> usize {
+        self.page.len() + 4 * self.starts.len() + size_of::<Place>() * self.places.len()
+    }
+
     pub(super) fn into_page(self) -> Vec<u8> {
         self.page
     }

@@ -149,7 +149,7 @@ mod tests {
                 while numbers.len() < length {
                     state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     let number = state.checked_shr(32 - u32::from(bits)).unwrap_or(0);
-                    let run = if state % 5 == 0 { (state >> 8) as usize % 50 } else { 1 };
+                    let run = if state.is_multiple_of(5) { (state >> 8) as usize % 50 } else { 1 };
                     numbers.extend(std::iter::repeat_n(number, run));
                 }
                 numbers.truncate(length);

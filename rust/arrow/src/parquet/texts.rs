@@ -88,9 +88,9 @@ impl Texts {
         }
     }
 
-    /// Bytes of the chunk so far, about.
+    /// Bytes held for the chunk so far, about: more than it is going to have.
     pub(super) fn size(&self) -> usize {
-        let words = self.words.as_ref().map_or(0, |words| words.page().len());
+        let words = self.words.as_ref().map_or(0, Interner::size);
         words + self.chunk.size() + self.page.plain.len() + 2 * self.page.numbers.len()
     }
 
