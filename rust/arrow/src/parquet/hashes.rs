@@ -145,7 +145,7 @@ mod tests {
         let words: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
         let other: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
         let of = |words: &ArrayRef| -> ArrayRef {
-            Arc::new(DictionaryArray::new(vec![0, 1, 0].into(), ArrayRef::clone(words)))
+            Arc::new(DictionaryArray::<Int32Type>::new(vec![0, 1, 0].into(), words.clone()))
         };
         let mut hashes = Hashes::default();
         hashes.prepare(&of(&words), Role::Attribute, &gate(1)).unwrap();
