@@ -19,6 +19,7 @@ mod pseudonyms;
 mod sink;
 mod source;
 mod texts;
+mod trial;
 mod words;
 
 pub use act::{Act, ActError, Plan};
