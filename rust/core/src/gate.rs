@@ -2,7 +2,7 @@
 
 use crate::admission::{Admission, Admitted};
 use crate::census::Census;
-use crate::column::{Prepares, Role, Value};
+use crate::column::{Blocks, Column, Prepared, Prepares, Role, Value};
 use crate::crew::Crew;
 use crate::crowd::Rules;
 use crate::error::Error;
@@ -272,6 +272,19 @@ impl Gate {
     /// The same for each level of an observation, coarsest first.
     pub fn level_thresholds(&self, time: i64, levels: &[Option<Value>]) -> Vec<usize> {
         self.level_hashes(levels).1.iter().map(|hash| self.threshold_of(*hash, time)).collect()
+    }
+
+    /// Hashes a whole column once, for [`Gate::observe_many`] and whatever else tells values apart.
+    pub fn prepare_all(&self, column: &dyn Column, role: Role, into: &mut Prepared) {
+        let rows: Vec<u32> = (0..u32::try_from(column.len()).unwrap_or(u32::MAX)).collect();
+        let Prepared { blocks, valid, misses } = into;
+        // All of them are written anew.
+        blocks.resize(rows.len(), 0);
+        valid.clear();
+        valid.resize(rows.len(), true);
+        let hasher = &self.hasher;
+        column.blocks(Blocks { hasher, role, start: 0, rows: &rows, out: blocks, valid });
+        *misses = valid.contains(&false);
     }
 
     fn threshold_of(&self, hash: u128, time: i64) -> usize {

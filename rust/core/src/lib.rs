@@ -47,7 +47,7 @@ mod table;
 pub mod text;
 
 pub use batch::VEILED;
-pub use column::{Blocks, Column, Prepares, Role, Value};
+pub use column::{Blocks, Column, Prepared, Prepares, Role, Value};
 pub use error::{Error, SnapshotError};
 pub use gate::{CrowdSize, Gate, Stats};
 pub use ids::EventIds;

@@ -168,7 +168,9 @@ impl ParquetWay {
             let mut gates: Vec<_> = guards.iter_mut().map(|guard| &mut **guard).collect();
             let mut keyring = keyring.map(Keyring::lock).transpose()?;
             let left = act.act(&batch, &mut gates, keyring.as_deref_mut()).map_err(act_failure)?;
-            sink.write(left).map_err(unwritable)?;
+            if sink.write(left, source.is_between_groups()).map_err(unwritable)? {
+                act.begin_group();
+            }
             *rows += batch.num_rows() as u64;
             sink.take().map(Some).map_err(unwritable)
         })?;

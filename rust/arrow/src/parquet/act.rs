@@ -1,24 +1,23 @@
 //! Batches: decided, and what leaves of them.
 
+use super::hashes::Hashes;
 use super::moments::{Moments, Unit};
+use super::pseudonyms::Pseudonyms;
+use super::words::Left;
 use crate::columns::column;
 use crate::times::{NO_TIME, Scale, times};
 use crate::unsupported::Unsupported;
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, LargeStringArray, RecordBatch};
-use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::ArrowError;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray, TypedDictionaryArray};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{ArrowError, DataType};
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
 use arrow_select::nullif::nullif;
 use std::borrow::Cow;
 use std::sync::Arc;
-use zveil_core::{Error, Gate, Keyring, Named, Role, VEILED};
-
-/// Users whose pseudonyms are made in one go.
-const SOME: usize = 1024;
-/// Letters of most pseudonyms.
-const LETTERS: usize = 20;
+use zveil_core::{Column, Error, Gate, Keyring, Role, VEILED};
 
 const TIME: usize = 0;
 const USER: usize = 1;
@@ -63,13 +62,18 @@ pub struct Act {
     /// Records that left, or would have if those with nothing released did not.
     pub leaving: u64,
     decisions: Vec<Vec<i8>>,
+    /// For each attribute its users and its values, as its gate hashes them.
+    hashes: Vec<(Hashes, Hashes)>,
+    pseudonyms: Pseudonyms,
 }
 
 impl Act {
     pub fn new(plan: Plan) -> Self {
         let moments = Moments::new(plan.unit);
         let decisions = vec![Vec::new(); plan.veiled.len()];
-        Self { plan, moments, records: 0, leaving: 0, decisions }
+        let hashes = plan.veiled.iter().map(|_| Default::default()).collect();
+        let pseudonyms = Pseudonyms::default();
+        Self { plan, moments, records: 0, leaving: 0, decisions, hashes, pseudonyms }
     }
 
     /// What numbers are, stated or found out by now.
@@ -88,14 +92,19 @@ impl Act {
         self.moments.unit = unit;
     }
 
+    /// Says that what leaves next is in another row group than what has left.
+    pub fn begin_group(&mut self) {
+        self.pseudonyms.begin_list();
+    }
+
     /// Decides the rows of a batch, one gate for each attribute, and gives the columns of those that
-    /// leave. Text may come as views, pseudonyms as large strings.
-    pub fn act(
-        &mut self,
+    /// leave.
+    pub fn act<'a>(
+        &'a mut self,
         batch: &RecordBatch,
         gates: &mut [&mut Gate],
         keyring: Option<&mut Keyring>,
-    ) -> Result<Vec<ArrayRef>, ActError> {
+    ) -> Result<Vec<Left<'a>>, ActError> {
         let (unit, good) = self.moments.read(batch.column(TIME));
         let mut columns = batch.columns().to_vec();
         if let Some(good) = good {
@@ -142,11 +151,26 @@ impl Act {
                 };
             }
         }
-        if let Some(keyring) = keyring {
-            let leaving = (!is_whole).then_some(&leaves);
-            columns[USER] = pseudonyms(&columns[USER], &times_of_all, unit, leaving, keyring)?;
+        let leaving = (!is_whole).then_some(&leaves);
+        let users = match keyring {
+            Some(keyring) => {
+                self.pseudonyms.name(&times_of_all, unit, leaving, keyring)?;
+                Some(self.pseudonyms.of(&columns[USER], leaving)?)
+            }
+            None => None,
+        };
+        let mut left: Vec<Left<'a>> = columns.into_iter().map(Left::Values).collect();
+        if let Some(users) = users {
+            left[USER] = users;
         }
-        Ok(columns)
+        for (number, (_, hashes)) in self.hashes.iter().enumerate() {
+            let values = &mut left[ATTRIBUTES + number];
+            // A text instead of what is veiled is another value than the one that was hashed.
+            if self.plan.veiled[number].is_none() {
+                *values = with_hashes(std::mem::replace(values, Left::nothing()), hashes, leaving);
+            }
+        }
+        Ok(left)
     }
 
     fn decide(
@@ -158,7 +182,9 @@ impl Act {
         let rows = columns[TIME].len();
         let mut read: Option<(i64, Cow<'_, [i64]>)> = None;
         let attributes = &columns[ATTRIBUTES..];
-        for ((gate, values), decisions) in gates.iter_mut().zip(attributes).zip(&mut self.decisions)
+        let hashes = self.hashes.iter_mut().zip(&mut self.decisions);
+        for ((gate, values), ((of_users, of_values), decisions)) in
+            gates.iter_mut().zip(attributes).zip(hashes)
         {
             let beyond = if gate.settings().max_future.is_some() { i64::MAX } else { NO_TIME };
             let known = read.take().filter(|(other, _)| *other == beyond);
@@ -166,13 +192,49 @@ impl Act {
                 Some(known) => read.insert(known),
                 None => read.insert((beyond, times(&columns[TIME], Scale { unit, beyond })?)),
             };
-            let users = column(&columns[USER], Role::User, Some(&**gate))?;
-            let values = column(values, Role::Attribute, Some(&**gate))?;
+            let users = hashed(of_users, &columns[USER], Role::User, gate)?;
+            let values = hashed(of_values, values, Role::Attribute, gate)?;
             decisions.clear();
             decisions.resize(rows, VEILED);
             gate.observe_many(times, &*users, &*values, decisions)?;
         }
         Ok(())
+    }
+}
+
+/// A column for a gate. Values of text are hashed beforehand where something else has a use for that.
+fn hashed<'a>(
+    hashes: &'a mut Hashes,
+    values: &'a ArrayRef,
+    role: Role,
+    gate: &Gate,
+) -> Result<Box<dyn Column + 'a>, ActError> {
+    let is_words = matches!(values.data_type(), DataType::Dictionary(_, _));
+    if !is_words && (role == Role::User || !is_view(values)) {
+        return Ok(column(values, role, None)?);
+    }
+    hashes.prepare(values, role, gate)?;
+    Ok(hashes.column(values))
+}
+
+fn is_view(values: &ArrayRef) -> bool {
+    matches!(values.data_type(), DataType::Utf8View | DataType::BinaryView)
+}
+
+/// Values with the hashes of those that leave, or of their dictionary.
+fn with_hashes<'a>(left: Left<'a>, of: &'a Hashes, leaves: Option<&BooleanBuffer>) -> Left<'a> {
+    match left {
+        Left::Values(values) if matches!(values.data_type(), DataType::Dictionary(_, _)) => {
+            Left::Hashed { values, hashes: Cow::Borrowed(of.all()) }
+        }
+        Left::Values(values) if is_view(&values) => {
+            let hashes = match leaves {
+                None => Cow::Borrowed(of.all()),
+                Some(leaves) => leaves.set_indices().map(|row| of.all()[row]).collect(),
+            };
+            Left::Hashed { values, hashes }
+        }
+        other => other,
     }
 }
 
@@ -187,57 +249,17 @@ fn chosen(columns: &[ArrayRef], rows: &FilterPredicate) -> Result<Vec<ArrayRef>,
 /// A column of text with another instead of what is veiled.
 fn veiled(values: &ArrayRef, mask: &BooleanArray, text: &str) -> ArrayRef {
     let mut made = StringViewBuilder::with_capacity(values.len());
-    for (value, is_released) in values.as_string_view().iter().zip(mask.values()) {
+    let mut put = |(value, is_released): (Option<&str>, bool)| {
         made.append_option(if is_released { value } else { Some(text) });
+    };
+    match values.as_dictionary_opt::<Int32Type>().and_then(|coded| coded.downcast_dict()) {
+        Some(coded) => {
+            let coded: TypedDictionaryArray<'_, Int32Type, StringArray> = coded;
+            coded.into_iter().zip(mask.values()).for_each(&mut put);
+        }
+        None => values.as_string_view().iter().zip(mask.values()).for_each(&mut put),
     }
     Arc::new(made.finish())
-}
-
-/// What users leave as. The time of every record counts, also of those that do not leave.
-fn pseudonyms(
-    users: &ArrayRef,
-    times_of_all: &ArrayRef,
-    unit: i64,
-    leaves: Option<&BooleanBuffer>,
-    keyring: &mut Keyring,
-) -> Result<ArrayRef, ActError> {
-    let mut named = Named::default();
-    let scale = Scale { unit, beyond: NO_TIME };
-    let moments = if keyring.rotates() { times(times_of_all, scale)? } else { Cow::default() };
-    keyring.name(&moments, |row| leaves.is_none_or(|leaves| leaves.value(row)), &mut named)?;
-    keyring.settle()?;
-    let count = users.len();
-    let users = column(users, Role::User, None)?;
-    let mut letters = Vec::with_capacity(LETTERS * count);
-    let mut ends: Vec<i64> = Vec::with_capacity(count + 1);
-    ends.push(0);
-    let mut missing = Vec::new();
-    let mut found = Vec::new();
-    let mut records: Box<dyn Iterator<Item = usize>> = match leaves {
-        Some(leaves) => Box::new(leaves.set_indices()),
-        None => Box::new(0..count),
-    };
-    let mut part: Vec<usize> = Vec::with_capacity(SOME);
-    for first in (0..count).step_by(SOME) {
-        part.clear();
-        part.extend(records.by_ref().take(SOME));
-        let of_part = part.iter().zip(first..).map(|(record, at)| (*record, users.value(at)));
-        named.pseudonyms(of_part, &mut found);
-        for (one, at) in found.iter().zip(first..) {
-            match one {
-                Some(name) => name.put(&mut letters),
-                None => missing.push(at),
-            }
-            ends.push(letters.len() as i64);
-        }
-    }
-    let nulls = (!missing.is_empty()).then(|| {
-        let mut present = vec![true; count];
-        missing.iter().for_each(|at| present[*at] = false);
-        NullBuffer::from(present)
-    });
-    let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
-    Ok(Arc::new(LargeStringArray::try_new(ends, letters.into(), nulls)?))
 }
 
 #[cfg(test)]
@@ -267,6 +289,13 @@ mod tests {
         ])
     }
 
+    fn array(left: Left) -> ArrayRef {
+        match left {
+            Left::Values(values) | Left::Hashed { values, .. } => values,
+            Left::Coded { .. } => panic!("there is no dictionary"),
+        }
+    }
+
     fn acted(veiled: &[Option<&str>], is_blank: bool) -> (Vec<ArrayRef>, Act) {
         let veiled = veiled.iter().map(|text| text.map(str::to_owned)).collect();
         let mut act = Act::new(Plan { veiled, is_blank, unit: None, stops: false });
@@ -276,6 +305,7 @@ mod tests {
         let mut keyring = Keyring::fixed(&Secret::new([7; 32]), PseudonymFormat::Base32);
         let gates = &mut gates[..act.plan.veiled.len()];
         let left = act.act(&rows(), gates, Some(&mut keyring)).unwrap();
+        let left = left.into_iter().map(array).collect();
         (left, act)
     }
 

@@ -43,7 +43,8 @@ mod tests {
     use std::sync::Arc;
 
     fn piece(sink: &mut Sink, numbers: Vec<i64>) -> Vec<u8> {
-        sink.write(vec![Arc::new(Int64Array::from(numbers)) as ArrayRef]).unwrap();
+        let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
+        sink.write(vec![numbers.into()], false).unwrap();
         let file = sink.end().unwrap();
         let length = u32::from_le_bytes(*file[..file.len() - 4].last_chunk().unwrap()) as usize;
         file[file.len() - 8 - length..file.len() - 8].to_vec()

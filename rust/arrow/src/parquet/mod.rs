@@ -9,16 +9,25 @@
 //! worth telling twice, and are left to the libraries that know all of it.
 
 mod act;
+mod chunk;
+mod hashes;
 mod index;
+mod interner;
 mod moments;
+mod packing;
+mod pseudonyms;
 mod sink;
 mod source;
+mod texts;
+mod trial;
+mod words;
 
 pub use act::{Act, ActError, Plan};
 pub use index::merged;
 pub use moments::Unit;
 pub use sink::{Sink, Unwritable};
 pub use source::{Damaged, Source, names};
+pub use words::Left;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use std::sync::Arc;

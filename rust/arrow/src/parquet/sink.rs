@@ -1,21 +1,24 @@
 //! Columns that leave, as the bytes of a Parquet file.
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use super::texts::Texts;
+use super::trial;
+use super::words::Left;
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, SchemaRef};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves,
+};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
-use parquet::basic::Compression;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
-use parquet::schema::types::ColumnPath;
+use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
 use std::sync::Arc;
 
-const GROUP_ROWS: usize = 1 << 17;
-const GROUP_BYTES: usize = 4 << 20;
-/// Rows looked at for how to write a column, and the share of bytes that must be saved by it.
-const SAMPLE_ROWS: usize = 8192;
-const WORTH_A_TRY: f64 = 0.8;
+const GROUP_ROWS: usize = 1 << 20;
+const GROUP_BYTES: usize = 10 << 20;
+/// The part of that which is enough for a group where the one that was read ends.
+const SMALLEST: usize = 4;
 /// A larger buffer is not kept: it was for an unusual group.
 const MOST_SPARE: usize = 8 << 20;
 /// As other programs call it, too.
@@ -32,56 +35,99 @@ impl From<ParquetError> for Unwritable {
     }
 }
 
-/// Writes columns in row groups of 131,072 rows or 4 MiB, whichever is less.
+/// Writes columns in row groups of 1,048,576 rows or 10 MiB, whichever is less.
 ///
-/// The first rows show in which columns values repeat, so that a dictionary pays, and which can be packed
-/// at all: pseudonyms hardly can. The least and the largest value of a group are told of numbers and
-/// times, by which groups can be passed over; of text, which comes in no order, that would only cost.
+/// Text is written by words where they repeat, see [`Texts`]: in groups so large even users do. Of other
+/// columns the first rows show in which values repeat, so that a dictionary pays, and which can be
+/// packed at all. The least and the largest value of a group are told of numbers and times, by which
+/// groups can be passed over; of text, which comes in no order, that would only cost.
 pub struct Sink {
     schema: SchemaRef,
-    /// The first rows, until there are enough to look at.
-    held: Vec<RecordBatch>,
-    held_rows: usize,
+    /// For each column that is text.
+    texts: Vec<Option<Texts>>,
+    /// The first rows of the others, until there are enough to look at.
+    held: Vec<Vec<ArrayRef>>,
+    /// Of the present group.
+    rows: usize,
     settings: Option<WriterProperties>,
-    writer: Option<ArrowWriter<Vec<u8>>>,
+    writer: Option<Writer>,
     spare: Vec<u8>,
+}
+
+/// A file that is begun.
+struct Writer {
+    file: SerializedFileWriter<Vec<u8>>,
+    factory: ArrowRowGroupWriterFactory,
+    /// Of the present group, without text; none before its first row.
+    columns: Vec<ArrowColumnWriter>,
+    groups: usize,
 }
 
 impl Sink {
     pub fn new(schema: SchemaRef) -> Self {
+        let texts = schema.fields().iter().map(|field| is_text(field.data_type()));
         Self {
+            texts: texts.map(|is_text| is_text.then(Texts::new)).collect(),
             schema,
             held: Vec::new(),
-            held_rows: 0,
+            rows: 0,
             settings: None,
             writer: None,
             spare: Vec::new(),
         }
     }
 
-    /// Takes rows; text may come as views of it.
-    pub fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Unwritable> {
-        let kinds = self.schema.fields().iter().zip(&columns).map(|(field, column)| {
-            Field::new(field.name(), column.data_type().clone(), field.is_nullable())
-        });
-        let schema = Arc::new(Schema::new(kinds.collect::<Vec<_>>()));
-        let batch = RecordBatch::try_new(schema, columns).map_err(|_| Unwritable)?;
-        if let Some(writer) = &mut self.writer {
-            return Ok(writer.write(&batch)?);
+    /// Takes rows; whether they end a row group. `is_between` says that dictionaries end with them: then
+    /// a group need not be full for it, since in the next one all words would have to be looked up.
+    pub fn write(&mut self, columns: Vec<Left<'_>>, is_between: bool) -> Result<bool, Unwritable> {
+        let rows = columns.first().map_or(0, Left::len);
+        if columns.len() != self.texts.len() || columns.iter().any(|column| column.len() != rows) {
+            return Err(Unwritable);
         }
-        self.held_rows += batch.num_rows();
-        self.held.push(batch);
-        if self.settings.is_some() || self.held_rows >= SAMPLE_ROWS {
-            self.begin()?;
+        if rows == 0 {
+            return Ok(false);
         }
-        Ok(())
+        let mut others = Vec::new();
+        for (column, texts) in columns.into_iter().zip(&mut self.texts) {
+            match (texts, column) {
+                (Some(texts), column) => texts.put(&column)?,
+                (None, Left::Values(values)) => others.push(values),
+                (None, _) => return Err(Unwritable),
+            }
+        }
+        self.rows += rows;
+        match &mut self.writer {
+            Some(writer) => writer.write(&self.schema, &others)?,
+            None => {
+                self.held.push(others);
+                if self.settings.is_some() || self.rows >= trial::SAMPLE_ROWS {
+                    self.begin()?;
+                }
+            }
+        }
+        let texts: usize = self.texts.iter().flatten().map(Texts::size).sum();
+        let others = self.writer.as_ref().map_or(0, Writer::size);
+        let (most_rows, most_bytes) = if is_between {
+            (GROUP_ROWS / SMALLEST, GROUP_BYTES / SMALLEST)
+        } else {
+            (GROUP_ROWS, GROUP_BYTES)
+        };
+        let is_full = self.rows >= most_rows || texts + others >= most_bytes;
+        let ends = self.writer.is_some() && is_full;
+        if ends {
+            self.end_group()?;
+        }
+        Ok(ends)
     }
 
     /// The bytes since this was last called.
     pub fn take(&mut self) -> Result<Vec<u8>, Unwritable> {
-        let Some(writer) = &mut self.writer else { return Ok(Vec::new()) };
-        writer.sync().map_err(|_| Unwritable)?;
-        Ok(std::mem::replace(writer.inner_mut(), std::mem::take(&mut self.spare)))
+        let Some(Writer { file, .. }) = &mut self.writer else { return Ok(Vec::new()) };
+        file.flush().map_err(|_| Unwritable)?;
+        if file.inner().is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(std::mem::replace(file.inner_mut(), std::mem::take(&mut self.spare)))
     }
 
     /// Takes back what `take` gave, so that its memory is used again.
@@ -97,10 +143,10 @@ impl Sink {
         if self.writer.is_none() {
             self.begin()?;
         }
-        let Some(mut writer) = self.writer.take() else { return Ok(Vec::new()) };
-        writer.finish()?;
-        writer.sync().map_err(|_| Unwritable)?;
-        Ok(std::mem::take(writer.inner_mut()))
+        self.end_group()?;
+        let Some(Writer { mut file, .. }) = self.writer.take() else { return Ok(Vec::new()) };
+        file.finish()?;
+        Ok(std::mem::take(file.inner_mut()))
     }
 
     /// Whether rows came that are not ended.
@@ -118,22 +164,75 @@ impl Sink {
 
     fn begin(&mut self) -> Result<(), Unwritable> {
         let held = std::mem::take(&mut self.held);
-        self.held_rows = 0;
         let settings = match self.settings.take() {
             Some(settings) => settings,
-            None => found_out(&self.schema, &held)?,
+            None => trial::found_out(&self.schema, &held)?,
         };
         self.settings = Some(settings.clone());
-        let mut writer = writer(&self.schema, settings)?;
-        for batch in held {
-            writer.write(&batch)?;
+        let (file, factory) = writer(&self.schema, settings)?.into_serialized_writer()?;
+        let mut writer = Writer { file, factory, columns: Vec::new(), groups: 0 };
+        for columns in &held {
+            writer.write(&self.schema, columns)?;
         }
         self.writer = Some(writer);
         Ok(())
     }
+
+    fn end_group(&mut self) -> Result<(), Unwritable> {
+        let Self { writer: Some(Writer { file, columns, groups, .. }), texts, rows, .. } = self
+        else {
+            return Ok(());
+        };
+        if std::mem::take(rows) == 0 {
+            return Ok(());
+        }
+        let descriptors = file.schema_descr().columns().to_vec();
+        let mut group = file.next_row_group()?;
+        let mut others = std::mem::take(columns).into_iter();
+        for (number, texts) in texts.iter_mut().enumerate() {
+            match texts {
+                Some(texts) => {
+                    let (bytes, close) = texts.end(Arc::clone(&descriptors[number]))?;
+                    group.append_column(&bytes, close)?;
+                }
+                None => {
+                    let column = others.next().ok_or(Unwritable)?;
+                    column.close()?.append_to_row_group(&mut group)?;
+                }
+            }
+        }
+        group.close()?;
+        *groups += 1;
+        Ok(())
+    }
 }
 
-fn writer(
+impl Writer {
+    /// Writes rows of all columns that are no text.
+    fn write(&mut self, schema: &SchemaRef, columns: &[ArrayRef]) -> Result<(), Unwritable> {
+        let fields = schema.fields().iter().filter(|field| !is_text(field.data_type()));
+        if self.columns.is_empty() {
+            let all = self.factory.create_column_writers(self.groups)?;
+            let all = all.into_iter().zip(schema.fields());
+            self.columns = all
+                .filter(|(_, field)| !is_text(field.data_type()))
+                .map(|(column, _)| column)
+                .collect();
+        }
+        for ((writer, field), values) in self.columns.iter_mut().zip(fields).zip(columns) {
+            for leaf in compute_leaves(field, values)? {
+                writer.write(&leaf)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
+    }
+}
+
+pub(super) fn writer(
     schema: &SchemaRef,
     settings: WriterProperties,
 ) -> Result<ArrowWriter<Vec<u8>>, Unwritable> {
@@ -142,57 +241,6 @@ fn writer(
     Ok(ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(schema), options)?)
 }
 
-/// How columns are written, by the first rows of each: written as a try, both ways.
-fn found_out(schema: &SchemaRef, held: &[RecordBatch]) -> Result<WriterProperties, Unwritable> {
-    let mut settings = WriterProperties::builder()
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
-        .set_max_row_group_bytes(Some(GROUP_BYTES))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_compression(Compression::SNAPPY);
-    let (plain, worded) = (tried(schema, held, false)?, tried(schema, held, true)?);
-    let (Some(plain), Some(worded)) = (plain, worded) else { return Ok(settings.build()) };
-    for ((field, plain), worded) in
-        schema.fields().iter().zip(plain.columns()).zip(worded.columns())
-    {
-        let path = ColumnPath::new(vec![field.name().clone()]);
-        let pays = is_worth(worded.uncompressed_size(), plain.uncompressed_size());
-        let taken = if pays { worded } else { plain };
-        if !is_worth(taken.compressed_size(), taken.uncompressed_size()) {
-            settings = settings.set_column_compression(path.clone(), Compression::UNCOMPRESSED);
-        }
-        if is_text(field.data_type()) {
-            settings =
-                settings.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
-        }
-        settings = settings.set_column_dictionary_enabled(path, pays);
-    }
-    Ok(settings.build())
-}
-
-fn is_worth(taken: i64, other: i64) -> bool {
-    taken as f64 <= WORTH_A_TRY * other as f64
-}
-
-fn is_text(kind: &DataType) -> bool {
+pub(super) fn is_text(kind: &DataType) -> bool {
     matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
-}
-
-/// Writes some rows to nowhere, and tells how large they came out.
-fn tried(
-    schema: &SchemaRef,
-    held: &[RecordBatch],
-    with_words: bool,
-) -> Result<Option<RowGroupMetaData>, Unwritable> {
-    let settings: WriterPropertiesBuilder = WriterProperties::builder()
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_compression(Compression::SNAPPY)
-        .set_dictionary_enabled(with_words);
-    let mut writer = writer(schema, settings.build())?;
-    let mut rest = SAMPLE_ROWS;
-    for batch in held {
-        let rows = rest.min(batch.num_rows());
-        writer.write(&batch.slice(0, rows))?;
-        rest -= rows;
-    }
-    Ok(writer.finish()?.row_groups().first().cloned())
 }

@@ -7,8 +7,8 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
-use parquet::basic::{Compression, LogicalType, Type as Physical};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::basic::{Compression, Encoding, LogicalType, Type as Physical};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,8 +22,8 @@ pub struct Damaged;
 
 /// A Parquet file that is read from its beginning to its end, only some of its columns.
 ///
-/// Text is not copied: it stays in the pages that were unpacked, and batches say where. No batch has
-/// rows of two row groups.
+/// Text is not copied: it stays in the pages that were unpacked, and batches say where; or it is a
+/// dictionary of words, the same one in all batches of a row group. No batch has rows of two.
 pub struct Source {
     file: File,
     told: ArrowReaderMetadata,
@@ -34,6 +34,8 @@ pub struct Source {
     after: usize,
     /// Of a batch.
     most_rows: usize,
+    /// Rows of the present one that are still to come.
+    rest: usize,
     /// Of the present one; none before the first, and behind the last.
     reader: Option<ParquetRecordBatchReader>,
     /// For each column wanted its place among those that are read.
@@ -55,27 +57,14 @@ impl Source {
     fn open_plain(path: &Path, names: &[String], after: u64, most_rows: usize) -> Option<Self> {
         let file = File::open(path).ok()?;
         let options = ArrowReaderOptions::new();
-        let told = ArrowReaderMetadata::load(&file, options.clone()).ok()?;
+        let told = ArrowReaderMetadata::load(&file, options).ok()?;
         let columns = names.iter().map(|name| place(&told, name)).collect::<Option<Vec<_>>>()?;
         let fields = told.schema().fields();
         let wanted = columns.iter().map(|column| {
             Field::new(fields[*column].name(), fields[*column].data_type().clone(), true)
         });
         let schema = Arc::new(Schema::new(wanted.collect::<Vec<_>>()));
-        let viewed: Vec<_> = fields
-            .iter()
-            .enumerate()
-            .map(|(number, field)| match view(field.data_type()) {
-                Some(view) if columns.contains(&number) => {
-                    Arc::new(field.as_ref().clone().with_data_type(view))
-                }
-                _ => Arc::clone(field),
-            })
-            .collect();
-        let viewed = Schema::new_with_metadata(viewed, told.schema().metadata().clone());
         let metadata = Arc::clone(told.metadata());
-        let options = options.with_schema(Arc::new(viewed));
-        let told = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).ok()?;
         let mut sorted = columns.clone();
         sorted.sort_unstable();
         sorted.dedup();
@@ -88,6 +77,7 @@ impl Source {
             groups,
             after,
             most_rows,
+            rest: 0,
             reader: None,
             places: places.collect(),
             schema,
@@ -95,13 +85,18 @@ impl Source {
         })
     }
 
-    /// The columns, of the types that the file says; batches have views of text instead.
+    /// The columns, of the types that the file says; batches have views or dictionaries of text.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     pub fn rows_total(&self) -> u64 {
         self.rows_total
+    }
+
+    /// Whether the last batch was the end of a row group, and with it of its dictionaries.
+    pub fn is_between_groups(&self) -> bool {
+        self.rest == 0
     }
 
     /// The next rows; `None` behind the last.
@@ -118,13 +113,16 @@ impl Source {
         loop {
             if let Some(batch) = self.reader.as_mut().and_then(Iterator::next) {
                 let batch = batch.map_err(|_| Damaged)?;
+                self.rest = self.rest.saturating_sub(batch.num_rows());
                 return batch.project(&self.places).map(Some).map_err(|_| Damaged);
             }
             self.reader = None;
             let Some(group) = self.groups.pop_front() else { return Ok(None) };
+            let rows = self.told.metadata().row_group(group).num_rows();
+            self.rest = usize::try_from(rows).unwrap_or(0).saturating_sub(self.after);
             let file = self.file.try_clone().map_err(|_| Damaged)?;
             let builder =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.told.clone())
+                ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.told_of(group)?)
                     .with_batch_size(self.most_rows)
                     .with_projection(self.mask.clone())
                     .with_row_groups(vec![group])
@@ -132,6 +130,32 @@ impl Source {
             self.reader = Some(builder.build().map_err(|_| Damaged)?);
         }
     }
+
+    /// How a group is read: text that is numbers of words throughout as such, other text as views.
+    fn told_of(&self, group: usize) -> Result<ArrowReaderMetadata, Damaged> {
+        let descriptor = self.told.parquet_schema();
+        let group = self.told.metadata().row_group(group);
+        let mut fields = self.told.schema().fields().to_vec();
+        for leaf in (0..descriptor.num_columns()).filter(|leaf| self.mask.leaf_included(*leaf)) {
+            let field = &mut fields[descriptor.get_column_root_idx(leaf)];
+            if let Some((view, words)) = of_text(field.data_type()) {
+                let kind = if is_all_words(group.column(leaf)) { words } else { view };
+                *field = Arc::new(field.as_ref().clone().with_data_type(kind));
+            }
+        }
+        let schema = Schema::new_with_metadata(fields, self.told.schema().metadata().clone());
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+        ArrowReaderMetadata::try_new(Arc::clone(self.told.metadata()), options).map_err(|_| Damaged)
+    }
+}
+
+/// Whether all pages of values are numbers of words; where that is not told, they may not be.
+fn is_all_words(column: &ColumnChunkMetaData) -> bool {
+    let told = column.page_encoding_stats_mask();
+    column.dictionary_page_offset().is_some()
+        && told.is_some_and(|mask| {
+            mask.is_only(Encoding::RLE_DICTIONARY) || mask.is_only(Encoding::PLAIN_DICTIONARY)
+        })
 }
 
 /// The names of a file's columns, in their order; `None` for one that cannot be opened.
@@ -193,10 +217,14 @@ fn is_plain(kind: &DataType, logical: Option<&LogicalType>, physical: Physical) 
     }
 }
 
-fn view(kind: &DataType) -> Option<DataType> {
+/// What text is read as: views of it, or numbers of words.
+fn of_text(kind: &DataType) -> Option<(DataType, DataType)> {
+    let words = |kind| DataType::Dictionary(Box::new(DataType::Int32), Box::new(kind));
     match kind {
-        DataType::Utf8 | DataType::LargeUtf8 => Some(DataType::Utf8View),
-        DataType::Binary | DataType::LargeBinary => Some(DataType::BinaryView),
+        DataType::Utf8 | DataType::LargeUtf8 => Some((DataType::Utf8View, words(DataType::Utf8))),
+        DataType::Binary | DataType::LargeBinary => {
+            Some((DataType::BinaryView, words(DataType::Binary)))
+        }
         _ => None,
     }
 }
