@@ -108,6 +108,12 @@ impl Clerk {
         Ok(if floor.weight == 0 { floor.meter.take() } else { None })
     }
 
+    /// The weight of what was not taken in.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.shared.floor().weight
+    }
+
     /// Waits until no more than this is left.
     fn until(&self, wanted: usize) -> Result<MutexGuard<'_, Floor>, Error> {
         self.check()?;

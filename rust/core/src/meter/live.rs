@@ -167,3 +167,6 @@ impl Prepares for LiveMeter {
         self.lens.prepare(value, role)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,17 +5,15 @@ use super::entry::Mark;
 use super::lens::{Desk, Lens, Seen, Sight};
 use super::lines::Release;
 use super::part::GROUP;
-use super::sheet::{Load, ROOM, Sheet};
+use super::sheet::{Load, ROOM, ROUND, Sheet};
 use crate::column::Column;
 use crate::error::Error;
 use crate::key::Hasher;
 
-/// Rows that are hashed together: they stay in the cache.
-const ROUND: usize = 256;
 /// Rows from which on it is worth while to remember what came a moment ago.
 const LONG: usize = 1 << 14;
 /// Values that are remembered, as a power of two.
-const BITS: u32 = 12;
+const BITS: u32 = 13;
 /// Places of values after which they are counted anew: their numbers lie in the cache of who takes in.
 const MOST_PLACES: usize = 1 << 15;
 
@@ -109,7 +107,7 @@ impl Packer {
         let integers = integers(users, fields).filter(|_| all >= LONG);
         for start in (0..all).step_by(ROUND) {
             let span = start..all.min(start + ROUND);
-            let period = one_period(&times[span.clone()], rotate);
+            let (period, is_sorted) = one_period(&times[span.clone()], rotate);
             if let (Some((users, values, released)), Some(period)) = (integers, period) {
                 // The shortest way.
                 self.flush_sights(take)?;
@@ -125,7 +123,8 @@ impl Packer {
                 let mut rows = std::mem::take(&mut self.rows);
                 choose(span.len(), released.rows.map(|rows| &rows[span.clone()]), &mut rows);
                 let (times, tweak) = (&times[span], released.field.tweak());
-                self.write(Integers { times, users, values, rows: &rows, tweak }, lens);
+                let seen = Integers { times, users, values, rows: &rows, tweak };
+                self.write(seen, is_sorted, lens);
                 self.rows = rows;
                 continue;
             }
@@ -149,9 +148,16 @@ impl Packer {
     }
 
     /// Writes what left of columns of integers onto the sheet.
-    fn write(&mut self, seen: Integers, lens: &Lens) {
+    fn write(&mut self, seen: Integers, is_sorted: bool, lens: &Lens) {
         let Integers { times, users, rows, .. } = seen;
-        let Some(latest) = rows.iter().map(|row| times[*row as usize]).max() else { return };
+        let latest = match rows.last() {
+            None => return,
+            Some(last) if is_sorted => times[*last as usize],
+            Some(last) => {
+                rows.iter().map(|row| times[*row as usize]).fold(times[*last as usize], i64::max)
+            }
+        };
+        self.sheet.reserve();
         for rows in rows.chunks(GROUP) {
             let places = self.places(Integers { rows, ..seen }, lens);
             let mut words = [0; GROUP];
@@ -242,12 +248,22 @@ impl Columns<'_> {
     }
 }
 
-/// The period that all times are in, if there is one: then their order makes no difference.
-fn one_period(times: &[i64], rotate: Option<i64>) -> Option<i64> {
-    let (earliest, latest) = (times.iter().min()?, times.iter().max()?);
-    let of = |time: &i64| rotate.map_or(0, |length| time.div_euclid(length));
+/// The period that all times are in, if there is one: then their order makes no difference. And whether they
+/// are in order, which is told sooner than the first and the last of them.
+fn one_period(times: &[i64], rotate: Option<i64>) -> (Option<i64>, bool) {
+    let (Some(first), Some(last)) = (times.first(), times.last()) else { return (None, true) };
+    // Without a branch for each.
+    let is_sorted =
+        times.iter().zip(&times[1..]).fold(true, |sorted, (one, next)| sorted & (one <= next));
+    let (earliest, latest) = if is_sorted {
+        (*first, *last)
+    } else {
+        times.iter().fold((*first, *last), |(from, to), time| (from.min(*time), to.max(*time)))
+    };
+    let of = |time: i64| rotate.map_or(0, |length| time.div_euclid(length));
     // The smallest number is no time.
-    (*earliest != i64::MIN && of(earliest) == of(latest)).then(|| of(latest))
+    let is_one = earliest != i64::MIN && of(earliest) == of(latest);
+    (is_one.then(|| of(latest)), is_sorted)
 }
 
 /// The columns of one field, where they are integers and nothing is missing.
@@ -261,8 +277,11 @@ fn integers<'a>(
 
 /// The rows that left.
 fn choose(all: usize, released: Option<&[u8]>, rows: &mut Vec<u32>) {
-    rows.clear();
-    let Some(released) = released else {
+    // Often all of them did.
+    let Some(released) =
+        released.filter(|rows| !rows.iter().fold(true, |all, row| all & (*row != 0)))
+    else {
+        rows.clear();
         return rows.extend(0..all as u32);
     };
     rows.resize(all, 0);

@@ -19,6 +19,8 @@ use crate::memory::Budget;
 
 /// Releases that a sheet has room for, but for those of a last round.
 pub(super) const ROOM: usize = 1 << 13;
+/// Rows that are hashed together: they stay in the cache.
+pub(super) const ROUND: usize = 256;
 
 /// Something to be taken in.
 pub(super) enum Load {
@@ -73,6 +75,13 @@ impl Sheet {
         self.groups.clear();
         self.releases.clear();
         self.words.clear();
+    }
+
+    /// Has memory for all that it will hold: lists that grow are copied.
+    pub(super) fn reserve(&mut self) {
+        if self.releases.capacity() == 0 {
+            self.releases.reserve_exact(ROOM + ROUND);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -154,11 +163,7 @@ impl Period {
         let group = &mut group[..releases.len()];
         for (to, release) in group.iter_mut().zip(releases) {
             *to = release.of(numbers[release.value() as usize]);
-            self.prefetch_log(release.user());
         }
-        for release in group {
-            self.put_release(*release, lens, budget)?;
-        }
-        Ok(())
+        self.put_releases(group, lens, budget)
     }
 }
