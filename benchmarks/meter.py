@@ -1,9 +1,9 @@
-"""What the meter costs beside the gate's own time, and what it weighs."""
+"""What the meter adds to the gate's time, what it takes of the processor, and what it weighs."""
 
 from __future__ import annotations
 
 import statistics
-from time import perf_counter
+from time import perf_counter, process_time
 
 import peers
 from report import Figures, Ratio, Result, at_most
@@ -15,19 +15,35 @@ BESIDE_GATE = at_most(0.6)
 
 
 def beside_gate(stream: Stream, scale: Scale) -> list[Result]:
-    """Time ``Meter.add`` batch by batch behind the gate, and one look at the end.
+    """Time the gate with a meter behind it, one look at the end included, and the gate alone.
 
-    Gate and meter take turns at every batch, so that a slow spell of the machine falls on both.
-    The ratio is of the sums; the fastest round of each counts.
+    In turns, so that a slow spell of the machine falls on both; the fastest round of each counts.
+    Judged is what the meter adds to the time that passes. It works on a core of its own: what it
+    takes of the processor, on all cores together, is shown beside.
     """
-    rounds = [_turns(stream, scale.z) for _ in range(scale.rounds)]
-    gate, meter = (min(each[which] for each in rounds) for which in ("gate", "meter"))
-    last = rounds[-1]
+    # What is imported with the first call is nobody's time.
+    _run(stream.prefix(1_000), scale.z, zveil.Meter(time_unit="ns"))
+    alone, both = [], []
+    for _ in range(scale.rounds):
+        alone.append(_run(stream, scale.z, None))
+        both.append(_run(stream, scale.z, zveil.Meter(time_unit="ns")))
+
+    def added(which: str) -> float:
+        return min(each[which] for each in both) - min(each[which] for each in alone)
+
+    last = both[-1]
     case = f"{stream.case} z={scale.z}"
     count = len(stream)
-    look = statistics.median(each["look"] for each in rounds)
+    gate = min(each["passed"] for each in alone)
+    look = statistics.median(each["look"] for each in both)
     return [
-        Ratio("meter", case, "the gate", meter / count, gate / count, BESIDE_GATE),
+        Ratio("meter", case, "the gate", added("passed") / count, gate / count, BESIDE_GATE),
+        Figures(
+            "processor, for the meter",
+            case,
+            {"an observation, all threads": added("processor") / count},
+            "ns",
+        ),
         Figures(
             "bytes of the meter",
             case,
@@ -42,26 +58,23 @@ def beside_gate(stream: Stream, scale: Scale) -> list[Result]:
     ]
 
 
-def _turns(stream: Stream, z: int) -> dict[str, float]:
-    """Take the stream through a gate and a meter; nanoseconds of each, and what it came to."""
-    gate, meter = peers.new_gate(z), zveil.Meter(time_unit="ns")
-    deciding = measuring = 0.0
+def _run(stream: Stream, z: int, meter: zveil.Meter | None) -> dict[str, float]:
+    """Take the stream through a gate, and a meter if there is one; nanoseconds, what it holds."""
+    gate = peers.new_gate(z)
+    held: dict[str, float] = {}
     with peers.quiet_collector():
+        start, busy = perf_counter(), process_time()
         for batch in stream.batches():
-            start = perf_counter()
             mask = gate.observe_many(batch.times, batch.users, batch.attributes)
-            decided = perf_counter()
-            meter.add(batch.times, batch.users, batch.attributes, mask)
-            deciding += decided - start
-            measuring += perf_counter() - decided
-        start = perf_counter()
-        reading = meter.report()
-        look = perf_counter() - start
-    return {
-        "gate": deciding * 1e9,
-        "meter": (measuring + look) * 1e9,
-        "look": look * 1e9,
-        "pairs": reading.pairs,
-        "users": reading.users,
-        "bytes": meter.bytes,
-    }
+            if meter is not None:
+                meter.add(batch.times, batch.users, batch.attributes, mask)
+        if meter is not None:
+            # Waits until all is taken in, which is no part of a look.
+            _ = meter.bytes
+            looks = perf_counter()
+            reading = meter.report()
+            held["look"] = (perf_counter() - looks) * 1e9
+        passed, worked = perf_counter() - start, process_time() - busy
+    if meter is not None:
+        held |= {"pairs": reading.pairs, "users": reading.users, "bytes": meter.bytes}
+    return {"passed": passed * 1e9, "processor": worked * 1e9} | held

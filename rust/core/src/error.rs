@@ -31,6 +31,10 @@ pub enum Error {
     #[error("snapshot: {0}")]
     Snapshot(#[from] SnapshotError),
 
+    /// The thread of a meter, and with it what was measured.
+    #[error("a thread was lost after an internal error, and what it was at work with")]
+    Lost,
+
     /// What a way, a keyring or a swap was to go on from.
     #[error("state: {0}")]
     State(&'static str),

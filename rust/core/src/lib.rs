@@ -51,7 +51,7 @@ pub use column::{Blocks, Column, Prepared, Prepares, Role, Value};
 pub use error::{Error, SnapshotError};
 pub use gate::{CrowdSize, Gate, Stats};
 pub use ids::EventIds;
-pub use meter::{Field, Lens, Meter, MeterSettings, Reading, Released, Shown, Sight};
+pub use meter::{Field, Lens, LiveMeter, Meter, MeterSettings, Reading, Released, Shown, Sight};
 pub use names::{ListError, NameFilter, NameList};
 pub use noise::NoiseSettings;
 pub use pseudonym::{ChainError, Keyring, Maker, Named, Periods, Pseudonym, PseudonymFormat};

@@ -20,7 +20,11 @@ pub(crate) enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Core(error)
+        match error {
+            // A panic, only on another thread.
+            Error::Lost => Self::Broken,
+            error => Self::Core(error),
+        }
     }
 }
 
@@ -34,6 +38,7 @@ impl From<Failure> for PyErr {
         };
         let words = error.to_string();
         match error {
+            Error::Lost => PyRuntimeError::new_err(words),
             Error::Memory(_) => PyMemoryError::new_err(words),
             Error::NoRandomness => PyOSError::new_err(words),
             Error::Snapshot(zveil_core::SnapshotError::Io { source, .. }) => {

@@ -1,4 +1,4 @@
-//! `zveil._native.Meter`: the core's meter behind a lock. Its documentation is in `_native.pyi`.
+//! `zveil._native.Meter`: the core's meter, with its thread, behind a lock. Its documentation is in `_native.pyi`.
 
 use crate::columns::{Import, column};
 use crate::failure::Failure;
@@ -7,23 +7,32 @@ use crate::times::{self, Scale};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, MutexGuard, TryLockResult};
-use zveil_core::{MeterSettings, Reading, Released, Role, Secret};
+use zveil_core::{LiveMeter, MeterSettings, Reading, Released, Role, Secret};
 
 #[pyclass(frozen, subclass, module = "zveil._native")]
-pub(crate) struct Meter(Mutex<zveil_core::Meter>);
+pub(crate) struct Meter(Mutex<LiveMeter>);
 
 impl Meter {
     /// The meter itself, for a thread that has let go of Python or holds it for a moment only.
-    pub(crate) fn guard(&self) -> Result<MutexGuard<'_, zveil_core::Meter>, Failure> {
+    pub(crate) fn guard(&self) -> Result<MutexGuard<'_, LiveMeter>, Failure> {
         self.0.lock().map_err(|_| Failure::Broken)
     }
 
-    pub(crate) fn try_guard(&self) -> TryLockResult<MutexGuard<'_, zveil_core::Meter>> {
+    pub(crate) fn try_guard(&self) -> TryLockResult<MutexGuard<'_, LiveMeter>> {
         self.0.try_lock()
     }
 
     pub(crate) fn loaded(meter: zveil_core::Meter) -> Self {
-        Self(Mutex::new(meter))
+        Self(Mutex::new(LiveMeter::new(meter)))
+    }
+
+    /// Looks at it when all is taken in that was brought, which may take a moment: without Python.
+    fn look<T: Send>(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&mut zveil_core::Meter) -> T + Send,
+    ) -> PyResult<T> {
+        Ok(py.detach(|| Ok::<_, Failure>(look(self.guard()?.meter()?)))?)
     }
 }
 
@@ -42,7 +51,7 @@ impl Meter {
     ) -> PyResult<Self> {
         let settings = MeterSettings { rotate: rotate_ns, lateness: lateness_ns, memory_limit };
         let meter = zveil_core::Meter::new(settings, Secret::new(key)).map_err(Failure::from)?;
-        Ok(Self(Mutex::new(meter)))
+        Ok(Self::loaded(meter))
     }
 
     #[pyo3(name = "_add_arrays")]
@@ -81,9 +90,8 @@ impl Meter {
         })
     }
 
-    fn advance(&self, time_ns: i64) -> PyResult<()> {
-        self.guard()?.advance(time_ns);
-        Ok(())
+    fn advance(&self, py: Python<'_>, time_ns: i64) -> PyResult<()> {
+        Ok(py.detach(|| Ok::<_, Failure>(self.guard()?.advance(time_ns)?))?)
     }
 
     fn follow(&self, py: Python<'_>, gates: Vec<Py<Gate>>) -> PyResult<()> {
@@ -91,7 +99,7 @@ impl Meter {
         py.detach(|| {
             let mut meter = self.guard()?;
             for gate in gates {
-                meter.follow([&*gate.guard()?]);
+                meter.follow([&*gate.guard()?]).map_err(Failure::from)?;
             }
             Ok(())
         })
@@ -99,60 +107,57 @@ impl Meter {
 
     #[pyo3(name = "_present")]
     fn present<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (found, length) = py.detach(|| {
-            let mut meter = self.guard()?;
-            Ok::<_, Failure>((meter.present(), meter.settings().rotate))
-        })?;
+        let (found, length) = self.look(py, |meter| (meter.present(), meter.settings().rotate))?;
         reading(py, found, length)
     }
 
     #[pyo3(name = "_periods")]
     fn periods<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let (found, length) = py.detach(|| {
-            let mut meter = self.guard()?;
-            Ok::<_, Failure>((meter.periods(), meter.settings().rotate))
-        })?;
+        let (found, length) = self.look(py, |meter| (meter.periods(), meter.settings().rotate))?;
         found.into_iter().map(|one| reading(py, one, length)).collect()
     }
 
     #[getter]
-    fn period(&self) -> PyResult<i64> {
-        Ok(self.guard()?.period())
+    fn period(&self, py: Python<'_>) -> PyResult<i64> {
+        self.look(py, |meter| meter.period())
     }
 
-    fn counts(&self, k: usize) -> PyResult<Option<(u64, u64)>> {
-        let mut meter = self.guard()?;
-        let period = meter.period();
-        Ok(meter.counts(period, k))
+    fn counts(&self, py: Python<'_>, k: usize) -> PyResult<Option<(u64, u64)>> {
+        self.look(py, |meter| {
+            let period = meter.period();
+            meter.counts(period, k)
+        })
     }
 
-    fn before(&self, k: usize) -> PyResult<Option<(u64, u64)>> {
-        let mut meter = self.guard()?;
-        let period = meter.period().saturating_sub(1);
-        Ok(meter.counts(period, k))
+    fn before(&self, py: Python<'_>, k: usize) -> PyResult<Option<(u64, u64)>> {
+        self.look(py, |meter| {
+            let period = meter.period().saturating_sub(1);
+            meter.counts(period, k)
+        })
     }
 
     #[getter]
-    fn bytes(&self) -> PyResult<usize> {
-        Ok(self.guard()?.bytes())
+    fn bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.look(py, |meter| meter.bytes())
     }
 
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, self.guard()?.secret().bytes()))
+        let key = self.look(py, |meter| *meter.secret().bytes())?;
+        Ok(PyBytes::new(py, &key))
     }
 
     fn save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let saved = py.detach(|| self.guard()?.to_bytes().map_err(Failure::from))?;
+        let saved = self.look(py, |meter| meter.to_bytes())?.map_err(Failure::from)?;
         Ok(PyBytes::new(py, &saved))
     }
 
     #[pyo3(name = "_load")]
     fn load(&self, py: Python<'_>, saved: &[u8]) -> PyResult<()> {
         py.detach(|| {
-            let mut meter = self.guard()?;
-            let secret = Secret::new(*meter.secret().bytes());
-            *meter = zveil_core::Meter::of_bytes(secret, saved)?;
+            let mut live = self.guard()?;
+            let secret = Secret::new(*live.meter()?.secret().bytes());
+            *live = LiveMeter::new(zveil_core::Meter::of_bytes(secret, saved)?);
             Ok::<_, Failure>(())
         })?;
         Ok(())
@@ -167,18 +172,23 @@ impl Meter {
     }
 
     #[pyo3(name = "_resettle", signature = (*, lateness_ns, memory_limit))]
-    fn resettle(&self, lateness_ns: i64, memory_limit: Option<usize>) -> PyResult<()> {
-        Ok(self.guard()?.resettle(lateness_ns, memory_limit).map_err(Failure::from)?)
+    fn resettle(
+        &self,
+        py: Python<'_>,
+        lateness_ns: i64,
+        memory_limit: Option<usize>,
+    ) -> PyResult<()> {
+        let resettled = self.look(py, |meter| meter.resettle(lateness_ns, memory_limit))?;
+        Ok(resettled.map_err(Failure::from)?)
     }
 
-    fn give_up(&self) -> PyResult<()> {
-        self.guard()?.give_up();
-        Ok(())
+    fn give_up(&self, py: Python<'_>) -> PyResult<()> {
+        self.look(py, |meter| meter.give_up())
     }
 
     #[pyo3(name = "_settings")]
-    fn settings(&self) -> PyResult<(Option<i64>, i64, Option<usize>)> {
-        let settings = *self.guard()?.settings();
+    fn settings(&self, py: Python<'_>) -> PyResult<(Option<i64>, i64, Option<usize>)> {
+        let settings = self.look(py, |meter| *meter.settings())?;
         Ok((settings.rotate, settings.lateness, settings.memory_limit))
     }
 }

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use zveil_core::state::{self, Loaded, Part, Plan};
-use zveil_core::{Role, Secret};
+use zveil_core::{LiveMeter, Role, Secret};
 
 const DAY: i64 = 86_400_000_000_000;
 
@@ -97,7 +97,7 @@ enum Saved<'a> {
 enum Held<'a> {
     Gate(MutexGuard<'a, zveil_core::Gate>),
     Ids(MutexGuard<'a, zveil_core::EventIds>),
-    Meter(MutexGuard<'a, zveil_core::Meter>),
+    Meter(MutexGuard<'a, LiveMeter>),
 }
 
 impl Saved<'_> {
@@ -124,8 +124,8 @@ impl<'a> Saved<'a> {
             Self::Gate(gate) => Ok(tried(gate.try_guard())?.map(Held::Gate)),
             Self::Ids(ids) if wait => Ok(Some(Held::Ids(ids.guard()?))),
             Self::Ids(ids) => Ok(tried(ids.0.try_lock())?.map(Held::Ids)),
-            Self::Meter(meter) if wait => Ok(Some(Held::Meter(meter.guard()?))),
-            Self::Meter(meter) => Ok(tried(meter.try_guard())?.map(Held::Meter)),
+            Self::Meter(meter) if wait => settled(meter.guard()?).map(Some),
+            Self::Meter(meter) => tried(meter.try_guard())?.map(settled).transpose(),
         }
     }
 
@@ -139,6 +139,13 @@ impl<'a> Saved<'a> {
     }
 }
 
+/// A meter that has taken in all that was brought: its thread needs nobody to be done, and a process that
+/// writes has none.
+fn settled(mut meter: MutexGuard<'_, LiveMeter>) -> Result<Held<'_>, Failure> {
+    meter.meter()?;
+    Ok(Held::Meter(meter))
+}
+
 fn tried<'a, T>(
     found: Result<MutexGuard<'a, T>, TryLockError<MutexGuard<'a, T>>>,
 ) -> Result<Option<MutexGuard<'a, T>>, Failure> {
@@ -150,11 +157,12 @@ fn tried<'a, T>(
 }
 
 impl Held<'_> {
-    fn part(&self) -> &dyn Part {
+    /// `None` for a meter that has not taken in all, which none is that is held.
+    fn part(&self) -> Option<&dyn Part> {
         match self {
-            Self::Gate(gate) => &**gate,
-            Self::Ids(ids) => &**ids,
-            Self::Meter(meter) => &**meter,
+            Self::Gate(gate) => Some(&**gate),
+            Self::Ids(ids) => Some(&**ids),
+            Self::Meter(meter) => meter.settled().map(|meter| meter as &dyn Part),
         }
     }
 }
@@ -200,7 +208,8 @@ pub(crate) fn save_state(
     let secret = Secret::new(key);
     let saving = py.detach(|| -> Result<_, Failure> {
         let held = hold_all(&parts)?;
-        let parts: Vec<&dyn Part> = held.iter().map(Held::part).collect();
+        let parts: Option<Vec<&dyn Part>> = held.iter().map(Held::part).collect();
+        let parts = parts.ok_or(Failure::Broken)?;
         let (sync, keep) = (&sync[..], &keep[..]);
         let plan = Plan { path: &path, secret: &secret, note, parts: &parts, sync, keep, wait };
         Ok(state::save(&plan)?)

@@ -79,10 +79,10 @@ impl TextWay {
             let keyring = keyring.as_deref_mut();
             let beside = Beside { keyring, ids: ids.as_deref_mut(), witness: None };
             let mut meter = meter.map(Meter::guard).transpose()?;
-            way.watch(meter.as_deref().map(zveil_core::Meter::lens));
+            way.watch(meter.as_deref().map(zveil_core::LiveMeter::lens));
             let mut written = way.feed(&mut gates, beside, data, last).map_err(way_failure)?;
             if let Some(meter) = &mut meter {
-                meter.take_in(&mut written, &gates);
+                meter.take_in(&mut written, &gates).map_err(Failure::from)?;
             }
             Ok(written)
         })

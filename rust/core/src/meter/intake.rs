@@ -1,20 +1,17 @@
 //! What leaves, brought to the periods that it is of; and periods that are over.
 
-use super::lens::{Desk, Field, Seen, Sight};
-use super::memo::{Integers, Memo};
+use super::lens::{Field, Sight};
 use super::open::Open;
+use super::packer::Columns;
 use super::period::Period;
 use super::{Meter, Reading, is_over};
 use crate::column::Column;
 use crate::error::Error;
 use crate::gate::Gate;
+use std::sync::Arc;
 
 /// Finished periods that are remembered.
 const MOST_FINISHED: usize = 1000;
-/// Rows that are hashed together: they stay in the cache.
-const ROUND: usize = 256;
-/// Rows from which on it is worth while to remember what came a moment ago.
-const LONG: usize = 1 << 14;
 
 /// What left of one field.
 #[derive(Clone, Copy)]
@@ -25,14 +22,6 @@ pub struct Released<'a> {
     pub rows: Option<&'a [u8]>,
 }
 
-#[derive(Default)]
-pub(super) struct Scratch {
-    memo: Memo,
-    rows: Vec<u32>,
-    desk: Desk,
-    sights: Vec<Sight>,
-}
-
 impl Meter {
     /// Takes in columns of what left, in order, of one field or several.
     pub fn add(
@@ -41,65 +30,14 @@ impl Meter {
         users: &dyn Column,
         fields: &[Released],
     ) -> Result<(), Error> {
-        let all = times.len();
-        for Released { values, rows, .. } in fields {
-            let told = rows.map_or(all, <[u8]>::len);
-            if users.len() != all || values.len() != all || told != all {
-                let (times, users, attributes) = (all.min(told), users.len(), values.len());
-                return Err(Error::Lengths { times, users, attributes });
-            }
-        }
-        let Scratch { mut memo, mut rows, mut desk, mut sights } =
-            std::mem::take(&mut self.scratch);
-        let integers = integers(users, fields).filter(|_| all >= LONG);
-        for start in (0..all).step_by(ROUND) {
-            let span = start..all.min(start + ROUND);
-            if let Some((users, values, released)) = integers
-                && self.is_plain(&times[span.clone()])
-            {
-                // The shortest way.
-                let (users, values) = (&users[span.clone()], &values[span.clone()]);
-                choose(span.len(), released.rows.map(|rows| &rows[span.clone()]), &mut rows);
-                let seen = Integers { users, values, rows: &rows, field: released.field };
-                self.count_integers(&times[span], seen, &mut memo);
-                continue;
-            }
-            sights.clear();
-            for Released { field, values, rows: released } in fields {
-                choose(span.len(), released.map(|rows| &rows[span.clone()]), &mut rows);
-                let seen = Seen { times, users, values: *values, field: *field };
-                self.lens.look(seen, (start, &rows), &mut desk, &mut sights);
-            }
-            if fields.len() > 1 && !self.is_plain(&times[span]) {
-                // In the order of the records: what comes later may end the period of one before.
-                sights.sort_by_key(|sight| sight.row);
-            }
-            self.count(&sights);
-        }
-        memo.clear();
-        self.scratch = Scratch { memo, rows, desk, sights };
-        Ok(())
-    }
-
-    /// Whether all times are in the present period, so that their order makes no difference.
-    fn is_plain(&self, times: &[i64]) -> bool {
-        let (from, to) = self.span(self.period());
-        // The smallest number is no time.
-        let from = from.max(i64::MIN + 1);
-        self.clock != i64::MIN && times.iter().all(|time| (from..=to).contains(time))
-    }
-
-    /// Takes in rows of the present period.
-    fn count_integers(&mut self, times: &[i64], seen: Integers, memo: &mut Memo) {
-        let Some(latest) = seen.rows.iter().map(|row| times[*row as usize]).max() else { return };
-        self.advance(latest);
-        let period = self.period();
-        memo.turn_to(period);
-        let Self { open, lens, budget, .. } = self;
-        let open = open.entry(period).or_insert_with(|| Open(Period::new(lens, budget).ok()));
-        let Some(measured) = &mut open.0 else { return };
-        let counted = measured.count_integers(seen, memo, lens, budget);
-        open.check(counted, budget);
+        let (lens, mut packer) = (Arc::clone(&self.lens), std::mem::take(&mut self.packer));
+        let columns = Columns { times, users, fields };
+        let outcome = packer.pack(columns, self.settings.rotate, &lens, |load| {
+            self.take(load);
+            Ok(())
+        });
+        self.packer = packer;
+        outcome
     }
 
     /// Takes in what was seen of records that left, in order.
@@ -131,7 +69,7 @@ impl Meter {
         open.check(counted, budget);
     }
 
-    fn late(&mut self, period: i64, releases: u64) {
+    pub(super) fn late(&mut self, period: i64, releases: u64) {
         let place = self.finished.partition_point(|other| other.period < period);
         match self.finished.get_mut(place).filter(|found| found.period == period) {
             Some(found) => found.late += releases,
@@ -182,28 +120,4 @@ impl Meter {
             self.finished.pop_front();
         }
     }
-}
-
-/// The columns of one field, where they are integers and nothing is missing.
-fn integers<'a>(
-    users: &'a dyn Column,
-    fields: &'a [Released<'a>],
-) -> Option<(&'a [i64], &'a [i64], &'a Released<'a>)> {
-    let [field] = fields else { return None };
-    Some((users.words()?, field.values.words()?, field))
-}
-
-/// The rows that left.
-fn choose(all: usize, released: Option<&[u8]>, rows: &mut Vec<u32>) {
-    rows.clear();
-    let Some(released) = released else {
-        return rows.extend(0..all as u32);
-    };
-    rows.resize(all, 0);
-    let mut count = 0;
-    for (row, left) in released.iter().enumerate() {
-        rows[count] = row as u32;
-        count += usize::from(*left != 0);
-    }
-    rows.truncate(count);
 }

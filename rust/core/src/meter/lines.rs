@@ -22,7 +22,7 @@ pub(super) const MOST_VALUES: usize = 1 << (BLOCK_BITS + VALUE_BITS);
 
 /// That a value left under a user. Two whole words: what is written in pieces and read as one makes the
 /// CPU wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Release {
     high: u64,
@@ -47,6 +47,12 @@ impl Release {
     #[inline(always)]
     pub(super) fn value(&self) -> u32 {
         (self.rest >> 32) as u32
+    }
+
+    /// The same of another value.
+    #[inline(always)]
+    pub(super) fn of(&self, value: u32) -> Self {
+        Self { high: self.high, rest: u64::from(self.rest as u32) | u64::from(value) << 32 }
     }
 }
 

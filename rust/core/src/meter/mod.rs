@@ -1,8 +1,8 @@
 //! The meter: how many visible users look the same in what has been released, at any moment.
 //!
 //! ```text
-//! lens ─→ intake ─→ period: values ─→ parts ┄→ classes ─→ sizes      ┄→ when someone looks
-//! words   by time           numbers   sets     who alike   k of all
+//! packer, lens ─→ clerk ─→ intake, sheet ─→ period: values ─→ parts ┄→ classes ─→ sizes   ┄→ when someone looks
+//! words           thread   by time                  numbers   sets     who alike   k of all
 //! ```
 //!
 //! Look the same to an observer who sees the *set of values* of each pseudonym, and no times. Exact.
@@ -12,17 +12,20 @@
 mod block;
 mod changed;
 mod classes;
+mod clerk;
 mod entry;
 mod growth;
 mod intake;
 mod lens;
 mod lines;
-mod memo;
+mod live;
 mod open;
+mod packer;
 mod part;
 mod parts;
 mod period;
 mod saved;
+mod sheet;
 mod sizes;
 mod table;
 #[cfg(test)]
@@ -30,14 +33,15 @@ mod tests;
 
 pub use intake::Released;
 pub use lens::{Field, Lens, Sight};
+pub use live::LiveMeter;
 pub use period::Shown;
 
 use crate::column::{Prepares, Role, Value};
 use crate::error::Error;
 use crate::memory::Budget;
 use crate::secret::Secret;
-use intake::Scratch;
 use open::Open;
+use packer::Packer;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -93,7 +97,9 @@ pub struct Meter {
     clock: i64,
     open: BTreeMap<i64, Open>,
     finished: VecDeque<Reading>,
-    scratch: Scratch,
+    packer: Packer,
+    /// Of the values at the places that sheets name.
+    numbers: Vec<u32>,
 }
 
 impl Meter {
@@ -107,7 +113,8 @@ impl Meter {
             clock: i64::MIN,
             open: BTreeMap::new(),
             finished: VecDeque::new(),
-            scratch: Scratch::default(),
+            packer: Packer::default(),
+            numbers: Vec::new(),
         })
     }
 

@@ -95,21 +95,49 @@ impl Parts {
         self.directory[(mark.high >> 1).wrapping_shr(63 - self.depth) as usize] as usize
     }
 
-    /// Tells the CPU that a release of this user will be noted soon.
+    /// Notes releases, at most a group, each for its part.
     #[inline(always)]
-    pub(super) fn prefetch_log(&self, user: Mark) {
-        fetch(&raw const self.logs[self.part_of(user)]);
+    pub(super) fn note_group(
+        &mut self,
+        releases: &[Release],
+        hasher: &Hasher,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
+        let mut numbers = [0; GROUP];
+        for (release, number) in releases.iter().zip(&mut numbers) {
+            *number = self.part_of(release.user());
+            fetch(&raw const self.logs[*number]);
+        }
+        let known = self.parts.len();
+        for (release, number) in releases.iter().zip(numbers) {
+            // When a part was cut meanwhile, its releases may be those of another.
+            if self.parts.len() == known {
+                self.note_for(number, *release, hasher, budget)?;
+            } else {
+                self.note(*release, hasher, budget)?;
+            }
+        }
+        Ok(())
     }
 
     /// Notes a release for its part, which takes in what it has if there is no room for more.
-    #[inline(always)]
     pub(super) fn note(
         &mut self,
         release: Release,
         hasher: &Hasher,
         budget: &mut Budget,
     ) -> Result<(), Full> {
-        let number = self.part_of(release.user());
+        self.note_for(self.part_of(release.user()), release, hasher, budget)
+    }
+
+    #[inline(always)]
+    fn note_for(
+        &mut self,
+        number: usize,
+        release: Release,
+        hasher: &Hasher,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
         let log = &mut self.logs[number];
         if log.waits
             && let Some(place) = log.releases.get_mut(log.len)

@@ -118,12 +118,13 @@ impl Period {
             let mut numbers = [0; GROUP];
             for (sight, number) in group.iter().zip(&mut numbers) {
                 *number = self.number(sight.value, budget)?;
-                self.parts.prefetch_log(Mark::new(sight.user));
             }
-            for (sight, number) in group.iter().zip(numbers) {
-                let release = Release::new(Mark::new(sight.user), number);
-                self.parts.note(release, lens.hasher(), budget)?;
+            let mut releases = [Release::default(); GROUP];
+            let releases = &mut releases[..group.len()];
+            for ((sight, number), release) in group.iter().zip(numbers).zip(&mut *releases) {
+                *release = Release::new(Mark::new(sight.user), number);
             }
+            self.parts.note_group(releases, lens.hasher(), budget)?;
         }
         Ok(())
     }
@@ -136,12 +137,6 @@ impl Period {
         let (line, at, is_new) = self.values.entry(wanted, budget)?;
         let number = line.numbers[at];
         if is_new && next >= MOST_VALUES { Err(Full) } else { Ok(number) }
-    }
-
-    /// Tells the CPU that a release of this user will come soon.
-    #[inline(always)]
-    pub(super) fn prefetch_log(&self, user: Mark) {
-        self.parts.prefetch_log(user);
     }
 
     /// Brings everything up to date. After an error it is not to be used any more.
@@ -177,7 +172,6 @@ impl Period {
     }
 
     /// Takes in that a user has a value.
-    #[inline(always)]
     pub(super) fn put_release(
         &mut self,
         release: Release,
@@ -185,5 +179,16 @@ impl Period {
         budget: &mut Budget,
     ) -> Result<(), Full> {
         self.parts.note(release, lens.hasher(), budget)
+    }
+
+    /// Takes in that users have values: at most a group.
+    #[inline(always)]
+    pub(super) fn put_releases(
+        &mut self,
+        releases: &[Release],
+        lens: &Lens,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
+        self.parts.note_group(releases, lens.hasher(), budget)
     }
 }

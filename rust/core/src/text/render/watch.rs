@@ -4,9 +4,10 @@ use super::Renderer;
 use super::plain::Leaving;
 use crate::batch::VEILED;
 use crate::column::Value;
+use crate::error::Error;
 use crate::gate::Gate;
 use crate::ladder::text_of;
-use crate::meter::{Field, Lens, Meter, Sight};
+use crate::meter::{Field, Lens, LiveMeter, Sight};
 use crate::text::plan::{ATTRIBUTES, Output, Plan, TextFormat};
 use crate::text::render::Written;
 use crate::text::rows::{Rows, Spot, SpotKind, value, word};
@@ -93,14 +94,12 @@ impl Watch {
     }
 }
 
-impl Meter {
+impl LiveMeter {
     /// Takes in what was seen of what was written, in its order. Then time is where the gates are:
     /// not before, for what came first may be of a period that is over by now.
-    pub fn take_in(&mut self, written: &mut [Written], gates: &[&mut Gate]) {
-        for part in written {
-            self.count(&part.sights);
-            part.sights.clear();
-        }
-        self.follow(gates.iter().map(|gate| &**gate));
+    pub fn take_in(&mut self, written: &mut [Written], gates: &[&mut Gate]) -> Result<(), Error> {
+        let count = written.iter().map(|part| part.sights.len()).sum();
+        let seen = written.iter_mut().map(|part| std::mem::take(&mut part.sights));
+        self.count(seen, count, gates.iter().map(|gate| &**gate))
     }
 }
