@@ -164,10 +164,15 @@ def test_a_choice_begins_with_the_policy() -> None:
 def test_what_is_heard_is_what_was_said_and_holds_no_value() -> None:
     hearing = Hearing(time="ts", user="uid", attributes=["host", "page"])
     records = [
-        {"ts": 10 * n, "uid": n % 7 if n % 2 else str(n % 7), "host": f"h{n % 3}", "page": None}
+        {
+            "ts": 10 * n,
+            "uid": n % 7 if n % 2 else str(n % 7),
+            "host": f"a-host-{n % 3}",
+            "page": None,
+        }
         for n in range(100)
     ]
-    records[5]["page"] = "h0"
+    records[5]["page"] = "a-host-0"
     lines = [json.dumps(record).encode() for record in records]
     hearing.hear(b"\n".join(lines[:60]) + b"\nno json\n")
     hearing.hear(b"\n".join(lines[60:]))
@@ -176,7 +181,7 @@ def test_what_is_heard_is_what_was_said_and_holds_no_value() -> None:
     assert (len(trace), trace.users, trace.attributes, trace.starts) == (101, 7, 4, (0, 100))
     assert hearing.told() == {"count": 101, "users": 7, "span_s": 990.0, "is_full": False}
     held = b"".join(part.tobytes() for field in hearing._heard for rows in field for part in rows)
-    assert b"h0" not in held
+    assert b"a-host" not in held
     direct = Trace.of_columns(
         [record["ts"] for record in records], [str(record["uid"]) for record in records],
         [record["host"] for record in records], window=100,
