@@ -76,8 +76,9 @@ def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_])
     """Let a program work through a topic, and see how fast it is.
 
     The mask says what is released, and nothing else may come out. The first tenth is not timed:
-    start, joining the group and the first fetches are in it. How far the program is, is told by
-    the end of the other topic.
+    start, joining the group and the first fetches are in it. Nor is the last one: where nothing
+    more comes, the last transaction waits for its time, which is no matter of how fast anything is.
+    How far the program is, is told by the end of the other topic.
     """
     sink = broker.create_topic(f"sink-{next(_numbers)}")
     group = f"group-{sink}"
@@ -105,13 +106,13 @@ def rate(broker: Broker, source: str, command: Command, mask: NDArray[np.bool_])
         raise DisagreementError(f"{len(came)} records came out, not {np.count_nonzero(mask)}")
     if [number_of(value) for value in came] != np.flatnonzero(mask).tolist():
         raise DisagreementError("other records came out than those that are released")
-    at, done = (next(i for i, look in enumerate(looks) if look[1] >= last * p) for p in (0.1, 1))
+    at, done = (next(i for i, look in enumerate(looks) if look[1] >= last * p) for p in (0.1, 0.9))
     # What is all there from one look to the next has taken that long at the most.
     begin, end = looks[min(at, done - 1)], looks[done]
     # Ends count the marks of transactions too, a few among thousands of records.
     left = np.cumsum(mask)
-    before = int(np.searchsorted(left, begin[1] * len(came) / last))
-    count = len(mask) - before
+    before, behind = (np.searchsorted(left, look[1] * len(came) / last) for look in (begin, end))
+    count = int(behind - before)
     core, of_broker = ((end[place] - begin[place]) / count * 1e9 for place in (2, 3))
     return Pace(count / (end[0] - begin[0]), core, of_broker)
 

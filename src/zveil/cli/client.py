@@ -69,7 +69,7 @@ def client_options(command: Command) -> Command:
             click.option(
                 "--commit-every", metavar="DURATION",
                 help="The shortest time between two commits.  [default: 20ms exactly once, 1s at "
-                "least once; 1s and 5s with --throughput]",
+                "least once; 200ms and 5s with --throughput]",
             ),
             click.option(
                 "--once", is_flag=True, help="End when all that is there is decided.",

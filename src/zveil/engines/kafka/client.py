@@ -44,7 +44,7 @@ _STRATEGIES: dict[Delivery, str] = {
 }
 # Seconds between two commits, and messages decided in one go: for little delay, and for much.
 _EVERY_S: dict[Delivery, tuple[float, float]] = {
-    "exactly-once": (0.02, 1.0),
+    "exactly-once": (0.02, 0.2),
     "at-least-once": (1.0, 5.0),
 }
 _MOST = (2_000, 20_000)
