@@ -30,16 +30,16 @@
 //!
 //! Two users taken for one inside an attribute (64 bits) make a crowd look smaller: that only veils.
 
+mod cipher;
+
 use crate::column::{Column, Role, Value};
 use crate::secret::Secret;
+#[cfg(target_arch = "x86_64")]
+use cipher::Hardware;
+use cipher::{Cipher, Portable, Rounds, has_aes, words};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-const ROUNDS: usize = 10;
 const CHAIN: usize = 4;
-
-/// Ten AES rounds under independent round keys.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-struct Cipher([u128; ROUNDS + 1]);
 
 /// Turns values into the bits that the state may hold.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
@@ -48,63 +48,6 @@ pub(crate) struct Hasher {
     user: Cipher,
     chain: [u128; CHAIN + 1],
     hardware: bool,
-}
-
-/// One AES round (SubBytes, ShiftRows, MixColumns, AddRoundKey) by whatever the machine has.
-trait Rounds {
-    fn round(block: u128, key: u128) -> u128;
-}
-
-struct Portable;
-
-impl Rounds for Portable {
-    fn round(block: u128, key: u128) -> u128 {
-        let mut state = block.to_le_bytes().into();
-        aes::hazmat::cipher_round(&mut state, &key.to_le_bytes().into());
-        u128::from_le_bytes(state.into())
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-struct Hardware;
-
-#[cfg(target_arch = "x86_64")]
-impl Rounds for Hardware {
-    #[inline(always)]
-    fn round(block: u128, key: u128) -> u128 {
-        use core::arch::x86_64::{__m128i, _mm_aesenc_si128};
-        // SAFETY: u128 and __m128i are sixteen plain bytes, and `Hardware` is only named in
-        // functions that are called after the CPU was asked for AES (`Hasher::hardware`).
-        unsafe {
-            core::mem::transmute::<__m128i, u128>(_mm_aesenc_si128(
-                core::mem::transmute::<u128, __m128i>(block),
-                core::mem::transmute::<u128, __m128i>(key),
-            ))
-        }
-    }
-}
-
-impl Cipher {
-    fn new(material: &[u8; 16 * (ROUNDS + 1)]) -> Self {
-        Self(words(material))
-    }
-
-    #[inline(always)]
-    fn encrypt<R: Rounds>(&self, block: u128) -> u128 {
-        let mut state = block ^ self.0[0];
-        for key in &self.0[1..] {
-            state = R::round(state, *key);
-        }
-        state
-    }
-}
-
-fn words<const N: usize>(bytes: &[u8]) -> [u128; N] {
-    let mut out = [0; N];
-    for (word, piece) in out.iter_mut().zip(bytes.chunks_exact(16)) {
-        *word = read16(piece);
-    }
-    out
 }
 
 /// Runs a generic body with the machine's AES instructions where it has them.
@@ -454,13 +397,6 @@ mod accelerated {
     ) {
         hasher.user_entries::<Hardware>(blocks, attributes, out);
     }
-}
-
-fn has_aes() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("aes");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
 }
 
 #[derive(Clone, Copy)]
