@@ -19,10 +19,10 @@ fn sight(meter: &Meter, time: i64, user: i64, value: i64) -> Sight {
 }
 
 /// Numbers that look random, the same ones in every run.
-struct Draws(u64);
+pub(super) struct Draws(pub(super) u64);
 
 impl Draws {
-    fn below(&mut self, end: u64) -> i64 {
+    pub(super) fn below(&mut self, end: u64) -> i64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) % end) as i64
@@ -63,7 +63,7 @@ fn random_releases_are_counted_as_sets() {
     }
 }
 
-struct Numbers(Vec<i64>);
+pub(super) struct Numbers(pub(super) Vec<i64>);
 
 impl Column for Numbers {
     fn len(&self) -> usize {

@@ -1,35 +1,9 @@
 use super::*;
 use crate::meter::MeterSettings;
+use crate::meter::tests::{Draws, Numbers};
 use crate::secret::Secret;
 
 const KEY: [u8; 32] = [9; 32];
-
-struct Numbers(Vec<i64>);
-
-impl Column for Numbers {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn value(&self, row: usize) -> Option<Value<'_>> {
-        self.0.get(row).copied().map(Value::Integer)
-    }
-
-    fn words(&self) -> Option<&[i64]> {
-        Some(&self.0)
-    }
-}
-
-/// Numbers that look random, the same ones in every run.
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, end: u64) -> i64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) % end) as i64
-    }
-}
 
 struct Rows {
     times: Vec<i64>,
