@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
@@ -357,16 +356,6 @@ def test_matplotlib_is_asked_for_by_name(tmp_path: Path, output: Path) -> None:
                  env={**os.environ, "PYTHONPATH": str(tmp_path)})  # fmt: skip
     assert done.returncode == 2
     assert "pip install 'zveil[report]'" in done.stderr
-
-
-def test_other_commands_do_not_load_what_measures() -> None:
-    code = (
-        "import sys, zveil.cli\n"
-        "print([name for name in ('matplotlib', 'zveil.audit', 'zveil.events') "
-        "if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
 
 
 def test_a_reader_that_goes_away_is_no_error(output: Path) -> None:

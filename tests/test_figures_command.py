@@ -128,12 +128,3 @@ def test_the_names_are_those_there_are(tmp_path: Path) -> None:
         write(tmp_path, only=["zed"])
     with pytest.raises(ValueError, match="streams: expected a whole number from 0"):
         write(tmp_path, streams=-1)
-
-
-def test_other_commands_do_not_load_what_draws() -> None:
-    code = (
-        "import sys, zveil.cli\n"
-        "print([name for name in ('numpy', 'matplotlib', 'zveil.figures') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr

@@ -159,9 +159,3 @@ def test_the_installed_program(command: str) -> None:
     assert "--horizon" in shown.stdout
     for name in ("--users", "--attributes", "--rate", "--json"):
         assert re.search(rf"^ +{name}\b", shown.stdout, re.MULTILINE), name
-
-
-def test_other_commands_do_not_load_the_model() -> None:
-    code = "import sys, zveil.cli; print(sorted({'scipy', 'zveil.model'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

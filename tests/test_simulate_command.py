@@ -227,14 +227,6 @@ def test_a_stream_goes_through_a_run() -> None:
     assert done.stdout.splitlines() == [line for line, out in zip(lines, mask, strict=True) if out]
 
 
-def test_other_commands_do_not_load_it() -> None:
-    code = (
-        "import sys, zveil.cli; print([m for m in sys.modules if m.startswith('zveil.simulate')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "[]\n"
-
-
 def pipelines() -> list[str]:
     """Give the commands of the document that are for a shell."""
     if not DOCUMENT.exists():  # tests without the source beside them

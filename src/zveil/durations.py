@@ -1,9 +1,13 @@
 """Durations and sizes as people write them."""
 
+from __future__ import annotations
+
 import re
 from datetime import timedelta
-from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Duration: TypeAlias = str | timedelta | int | float
 """``"1h"``, ``"1h30m"``, ``"500ms"``, a timedelta, or a number of seconds."""
@@ -64,16 +68,25 @@ def _parse(value: Duration) -> int | None:
         parts = _PART.findall(text)
         if not parts or "".join(number + unit for number, unit in parts) != text:
             return None
-        return round(sum(Fraction(number) * _UNITS_NS[unit] for number, unit in parts))
+        return round(sum(_exact(number) * _UNITS_NS[unit] for number, unit in parts))
     if isinstance(value, timedelta):
         # pandas counts nanoseconds besides.
         return value // timedelta(microseconds=1) * 1_000 + int(getattr(value, "nanoseconds", 0))
     if isinstance(value, bool):
         return None
     try:
-        return round(Fraction(value) * 1_000_000_000)
+        return round(_exact(value) * 1_000_000_000)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _exact(number: str | float) -> int | Fraction:
+    """Give a number as it is written; most are whole."""
+    if isinstance(number, str) and number.isdecimal():
+        return int(number)
+    from fractions import Fraction
+
+    return Fraction(number)
 
 
 def size_bytes(value: Size, name: str) -> int:
@@ -91,4 +104,4 @@ def size_bytes(value: Size, name: str) -> int:
         raise ValueError(
             f"{name}: expected bytes, or a size such as '512MiB' or '2GB', got {value!r}"
         )
-    return int(Fraction(match[1]) * _BYTES[match[2]])
+    return int(_exact(match[1]) * _BYTES[match[2]])

@@ -1,6 +1,5 @@
 """Names of fields: which there are, and what to say about one that is not."""
 
-import difflib
 import json
 import re
 from collections.abc import Sequence
@@ -36,6 +35,8 @@ def names_of(head: bytes, *, flat: bool = False) -> list[str]:
 
 def no_such_field(wanted: str, found: Sequence[str]) -> str:
     """Say that a field is not there, which one may have been meant, and which there are."""
+    import difflib  # only where something is misspelt
+
     close = difflib.get_close_matches(wanted, found, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     there = ", ".join(found[:_NAMES_SHOWN]) or "none"

@@ -2,28 +2,42 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, MutableMapping
+from importlib import import_module
 from typing import Any
 
 import click
 
 from zveil import __version__
-from zveil.cli.audit import audit
-from zveil.cli.completion import completion
-from zveil.cli.demo import demo
-from zveil.cli.figures import figures
-from zveil.cli.flink import flink
-from zveil.cli.kafka import kafka
-from zveil.cli.key import key
-from zveil.cli.model import model
-from zveil.cli.plan import plan
-from zveil.cli.policy import policy
-from zveil.cli.rekey import rekey
-from zveil.cli.run import run
-from zveil.cli.serve import serve
-from zveil.cli.simulate import simulate
-from zveil.cli.state import state
-from zveil.cli.token import token
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """Commands by name, each in a module of that name, which is loaded when the command is called.
+
+    So nobody waits for what the others need.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._known: dict[str, click.Command | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> click.Command:
+        found = self._known[name]
+        if found is None:
+            found = getattr(import_module(f"zveil.cli.{name}"), name)
+            self._known[name] = found
+        return found
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._known[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 class Program(click.Group):
@@ -35,7 +49,7 @@ class Program(click.Group):
             return super().make_context(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """Give the commands in the order they were added: the one that matters first."""
+        """Give the commands in the order they were named: the one that matters first."""
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -57,7 +71,15 @@ def _until_closed() -> Iterator[None]:
         raise SystemExit(0) from None
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+_COMMANDS = Commands((
+    "run", "serve", "kafka", "flink", "policy", "plan", "model", "simulate", "audit", "figures",
+    "state", "demo", "key", "token", "completion",
+))  # fmt: skip
+
+
+@click.group(
+    cls=Program, commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="zveil")
 def main() -> None:
     """Zero-delay anonymization for event streams.
@@ -65,11 +87,3 @@ def main() -> None:
     An event (time, user, attribute) is released at once if at least z distinct users showed the
     same attribute within the past window, and veiled otherwise.
     """
-
-
-kafka.add_command(rekey)
-for command in (
-    run, serve, kafka, flink, policy, plan, model, simulate, audit, figures, state, demo, key,
-    token, completion,
-):  # fmt: skip
-    main.add_command(command)

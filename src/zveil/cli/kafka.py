@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from zveil.cli.client import Client, client_options, fields_of
+from zveil.cli.rekey import rekey
 from zveil.cli.rule import policy_of
 from zveil.cli.run import of_run
 from zveil.cli.secrets import Secrets
@@ -115,3 +116,6 @@ def kafka(
         elif tokens_file is not None:
             raise click.UsageError("--tokens: goes with --metrics")
     raise SystemExit(watch(worker, once=client.once, quiet=quiet, as_json=as_json))
+
+
+kafka.add_command(rekey)

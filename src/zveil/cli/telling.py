@@ -1,5 +1,6 @@
 """How a run is told about: its end and exit code, its account, and the signals that end it."""
 
+import gc
 import json
 import signal
 import sys
@@ -35,6 +36,8 @@ def watch(run: Run, progress: Progress, telling: Telling) -> int:
     """Run it, say how it ended, and give the exit code."""
     code, ended, words = 0, "end of input", None
     asked = _listen(run)
+    # What is there by now stays: nobody has to search it for garbage, and at the end not either.
+    gc.freeze()
     try:
         run.go(progress)
     except Stopped:

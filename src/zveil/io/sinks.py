@@ -9,17 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
-import zstandard
-
 from zveil.io.descriptors import enlarge, wait_writable
 from zveil.io.formats import Compression, of_path
 from zveil.io.sources import Input, reason
 
 STDOUT = "<stdout>"
 
-# Levels at which compressing keeps up with a stream.
+# A level at which compressing keeps up with a stream.
 _GZIP_LEVEL = 4
-_ZSTD_LEVEL = 3
 
 
 class SinkError(OSError):
@@ -264,25 +261,13 @@ class _Gzip:
         return self._stream.flush(zlib.Z_FINISH)
 
 
-class _Zstd:
-    def __init__(self) -> None:
-        self._stream = zstandard.ZstdCompressor(_ZSTD_LEVEL, write_checksum=True).compressobj()
-
-    def compress(self, data: bytes | memoryview) -> bytes:
-        return self._stream.compress(data)
-
-    def flush(self) -> bytes:
-        return self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-
-    def finish(self) -> bytes:
-        return self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
-
-
 def _compressor(compression: Compression) -> _Compressor | None:
     match compression:
         case Compression.GZIP:
             return _Gzip()
         case Compression.ZSTD:
-            return _Zstd()
+            from zveil.io.zstd import ZstdWriter
+
+            return ZstdWriter()
         case _:
             return None

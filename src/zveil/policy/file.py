@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import keyword
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -232,6 +231,8 @@ def _fields_of_log(document: dict[str, Entry]) -> dict[str, str]:
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    import difflib  # only where something is misspelt
+
     close = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"there is no {kind} {name!r}.{hint} The {kind}s there are: {', '.join(known)}"
