@@ -204,7 +204,7 @@ _KEPT = (*FIELDS, *RULE, "--rotate", "10m", "--keep-keys")
 SCENES = [
     Scene("ndjson", "ndjson", ndjson, "out.ndjson"),
     Scene("bad lines", "ndjson", with_bad_lines, "out.ndjson", told=(*_BLANK, "--max-bad", "20%")),
-    Scene("one large file", "ndjson", ndjson, "out.ndjson", files=1, per_file=12_000),
+    Scene("one large file", "ndjson", ndjson, "out.ndjson", files=1, per_file=48_000),
     Scene("two threads", "ndjson", ndjson, "out.ndjson", told=(*FIELDS, *RULE, "--threads", "2")),
     Scene("csv", "csv", comma, "out.csv"),
     Scene("csv to ndjson", "csv", comma, "out.ndjson", told=_DRAWN),

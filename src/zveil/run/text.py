@@ -16,8 +16,8 @@ from zveil.run.ending import BadInputError
 from zveil.run.station import Counts, Pauses, Setting, named
 from zveil.state.error import RESET, StateError
 
-# Bytes read in one go: these stay in the cache; several threads need more to be worth starting.
-_BLOCK = 256 << 10
+# Bytes read in one go: what a pipe holds; several threads need more to be worth starting.
+_BLOCK = 1 << 20
 _BLOCK_FOR_THREADS = 4 << 20
 # A share of few lines says little.
 _LINES_FOR_A_SHARE = 1_000
