@@ -79,7 +79,7 @@ def _rates(broker: Broker, key: Path, scale: Scale) -> Paces:
     mask = messages.released(stream, scale.z)
     everything = np.ones(len(mask), dtype=np.bool_)
     best: Paces = {}
-    for turn in range(scale.rounds):
+    for turn in range(scale.kafka_rounds):
         for delivery, pace in itertools.product(DELAY_MS, scale.paces):
             brokers = broker.bootstrap
             contestants = {

@@ -27,6 +27,8 @@ class Scale:
     users: int = 100_000
     z: int = 20
     rounds: int = 3
+    # Through a broker, times vary more than otherwise.
+    kafka_rounds: int = 5
     paces: tuple[str, ...] = (THROUGHPUT, AT_ONCE)
     delay_s: int = 30
     # Rows for Spark, in so many times the records: its start is not what is measured.
@@ -46,6 +48,7 @@ QUICK = Scale(
     attributes=50,
     users=1_000,
     rounds=1,
+    kafka_rounds=1,
     paces=(THROUGHPUT,),
     delay_s=4,
     spark_times=1,

@@ -43,11 +43,12 @@ _STRATEGIES: dict[Delivery, str] = {
     "at-least-once": "cooperative-sticky",
 }
 # Seconds between two commits, and messages decided in one go: for little delay, and for much.
+# With more than these, what was decided first has left the cache by the time it is sent.
 _EVERY_S: dict[Delivery, tuple[float, float]] = {
     "exactly-once": (0.02, 0.2),
     "at-least-once": (1.0, 5.0),
 }
-_MOST = (2_000, 20_000)
+_MOST = (2_000, 5_000)
 
 
 class KafkaFailure(Exception):  # noqa: N818  # a failure of theirs, told in our words
@@ -111,8 +112,10 @@ class Clients:
             "socket.nagle.disable": True,
             "fetch.wait.max.ms": 100 if self.at_once else 500,
             "fetch.error.backoff.ms": 50,
-            # Where enough has come for now, it is looked soon whether more is needed.
-            "fetch.queue.backoff.ms": 10,
+            # Of each partition no more waits than stays in the cache until its turn; where enough
+            # has come for now, it is looked soon whether more is needed.
+            "queued.min.messages": 10_000,
+            "fetch.queue.backoff.ms": 5,
         }
         found |= self._said("consumer.")
         return found | {
@@ -128,7 +131,7 @@ class Clients:
         """Give all settings of the producer."""
         found: dict[str, Any] = {
             "socket.nagle.disable": True,
-            "linger.ms": 1 if self.at_once else 20,
+            "linger.ms": 1 if self.at_once else 5,
             "queue.buffering.max.messages": 200_000,
             # As Java's clients do it: a value is on the same partition, whoever writes it.
             "partitioner": PARTITIONER,
