@@ -202,8 +202,9 @@ def test_a_process_that_is_killed_is_told_of(path: Path) -> None:
 
 def test_no_process_stays_behind(path: Path) -> None:
     before = children()
-    for _ in range(5):
-        save_state(path, KEY, b"", [filled()])  # nobody asks how it went
+    for number in range(5):
+        # Nobody asks how it went.
+        save_state(path.with_name(f"state-{number}"), KEY, b"", [filled()])
     save_state(path, KEY, b"", []).wait()
     for number in set(children()) - set(before):
         os.waitpid(number, 0)

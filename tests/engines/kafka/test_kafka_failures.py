@@ -19,7 +19,8 @@ def test_a_worker_that_is_killed_again_and_again_decides_each_once(
     stream, made, rng = Stream.drawn(1, 8_000, 2), group(2), random.Random(1)
     feeder = Feeder(made.bootstrap, made.source, stream, 1_000)
     for kills in range(1, 6):
-        worker, before = made.start("--instance", "one"), made.decided()
+        # Asked first: the answer may take longer than the worker.
+        before, worker = made.decided(), made.start("--instance", "one")
         made.until(lambda before=before: made.decided() > before)
         feeder.allow(1_000 + 1_000 * kills)
         time.sleep(rng.uniform(0, 0.3))  # at any moment
@@ -37,8 +38,8 @@ def test_killed_at_least_once_nothing_is_lost_and_nothing_else_comes(
     stream, made = Stream.drawn(2, 6_000, 1), group(1)
     feeder = Feeder(made.bootstrap, made.source, stream, 1_000)
     for kills in range(1, 4):
-        worker = made.start("--delivery", "at-least-once", "--commit-every", "200ms")
         before = made.decided()
+        worker = made.start("--delivery", "at-least-once", "--commit-every", "200ms")
         made.until(lambda before=before: made.decided() > before)
         feeder.allow(1_000 + 1_000 * kills)
         worker.kill()
