@@ -89,6 +89,10 @@ class Programs:
         """Time ``cat FILE | COMMAND | cat > /dev/null``."""
         return self._outcome(pipeline.flow(["cat", file], command, ["cat"], watched=1), file)
 
+    def through_two_cats(self) -> peers.Outcome:
+        """Time ``cat FILE | cat > /dev/null``."""
+        return self._outcome(pipeline.flow(["cat", self.ndjson], ["cat"]), self.ndjson)
+
     def from_file(self, *more: str) -> peers.Outcome:
         """Time ``zveil run FILE > /dev/null``."""
         return self._outcome(pipeline.flow(zveil(self._z, self.ndjson, *more)), self.ndjson)
@@ -179,6 +183,7 @@ def _measured(programs: Programs, scale: Scale, *, with_python: bool) -> Best:
     through, python = programs.through_pipes, in_python(scale.z)
     run, csv = (zveil(scale.z, "--format", name) for name in ("ndjson", "csv"))
     contestants: dict[str, peers.Contestant] = {
+        "cat | cat": programs.through_two_cats,
         "cat": partial(through, ["cat"], programs.ndjson),
         "NDJSON": partial(through, run, programs.ndjson),
         "CSV": partial(through, csv, programs.csv),
@@ -224,7 +229,8 @@ def _require_agreement(programs: Programs, best: Best, scale: Scale, *, with_pyt
 def _beside_cat(best: Best, case: str) -> list[Result]:
     run, cat = "NDJSON", "cat"
     return [
-        Ratio(PIPED, case, "cat in its place", best[run].ns, best[cat].ns, TIMES_CAT),
+        Ratio(PIPED, case, "cat | cat", best[run].ns, best["cat | cat"].ns, TIMES_CAT),
+        Ratio(PIPED, case, "cat in its place", best[run].ns, best[cat].ns, at_most(None)),
         Ratio(
             PIPED_NET,
             case,
