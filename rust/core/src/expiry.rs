@@ -4,15 +4,15 @@
 //! the clock stood at g can matter no more once the clock is past g + window + lateness:
 //!
 //! ```text
-//!  epochs    |   e   | e+1 | e+2 | e+3 | e+4 | e+5 | e+6 ...      4 epochs = window + lateness
-//!  touched somewhere here^  '----------------------'^ idle from here on, whenever it was within e
+//!  epochs    |   e   | e+1 | e+2 | ... | e+16 | e+17 | e+18 ...   16 epochs = window + lateness
+//!  touched somewhere here^  '------------------------'^ idle from here on, whenever it was within e
 //! ```
 //!
 //! A slot keeps the epoch of its last touch in 24 bits, and distances are taken modulo 2^24: an
 //! attribute that the hand did not meet for 2^23 epochs looks young again and is only kept too long.
 
 /// Epochs in window + lateness.
-const EPOCHS: i64 = 4;
+const EPOCHS: i64 = 16;
 
 /// Slots that one observation pays for at most. The hand needs about 4 on a stream of nothing but
 /// new attributes; the rest is for catching up.

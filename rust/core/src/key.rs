@@ -36,10 +36,12 @@ use crate::column::{Column, Role, Value};
 use crate::secret::Secret;
 #[cfg(target_arch = "x86_64")]
 use cipher::Hardware;
-use cipher::{Cipher, Portable, Rounds, has_aes, words};
+use cipher::{Cipher, Means, Portable, Rounds, hash_words, words};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 const CHAIN: usize = 4;
+/// Rows that are hashed together: enough for a CPU to work on many at once, and they stay at hand.
+pub(crate) const ROWS: usize = 64;
 
 /// Turns values into the bits that the state may hold.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
@@ -47,22 +49,38 @@ pub(crate) struct Hasher {
     attribute: Cipher,
     user: Cipher,
     chain: [u128; CHAIN + 1],
-    hardware: bool,
+    #[zeroize(skip)]
+    means: Means,
+}
+
+/// Rows that were hashed together.
+pub(crate) struct Hashed {
+    pub(crate) attributes: [u128; ROWS],
+    /// What stands for the user under the attribute, in the low half.
+    pub(crate) users: [u128; ROWS],
+    /// Which rows these are, where they were chosen.
+    pub(crate) places: [u32; ROWS],
+}
+
+impl Default for Hashed {
+    fn default() -> Self {
+        Self { attributes: [0; ROWS], users: [0; ROWS], places: [0; ROWS] }
+    }
 }
 
 /// Runs a generic body with the machine's AES instructions where it has them.
 macro_rules! dispatch {
     ($self:ident, $body:ident ( $($arg:expr),* )) => {{
         #[cfg(target_arch = "x86_64")]
-        if $self.hardware {
-            // SAFETY: `hardware` is only true where the CPU said that it has AES.
+        if $self.means != Means::Portable {
+            // SAFETY: by `Means::of_machine` the CPU has AES.
             return unsafe { accelerated::$body($self, $($arg),*) };
         }
         $self.$body::<Portable>($($arg),*)
     }};
     ($self:ident, $body:ident ::<$($kind:ident),*> ( $($arg:expr),* )) => {{
         #[cfg(target_arch = "x86_64")]
-        if $self.hardware {
+        if $self.means != Means::Portable {
             // SAFETY: as above.
             return unsafe { accelerated::$body::<$($kind),*>($self, $($arg),*) };
         }
@@ -79,7 +97,7 @@ impl Hasher {
             attribute: Cipher::new(&attribute),
             user: Cipher::new(&user),
             chain: words(&chain),
-            hardware: has_aes(),
+            means: Means::of_machine(),
         };
         chain.zeroize();
         attribute.zeroize();
@@ -112,42 +130,108 @@ impl Hasher {
 
     /// Attribute blocks become attribute hashes; `above` are the hashes of the level above.
     pub(crate) fn attributes(&self, blocks: &mut [u128], above: Option<&[u128]>) {
-        dispatch!(self, attribute_hashes(blocks, above))
+        if let Some(above) = above {
+            blocks.iter_mut().zip(above).for_each(|(block, above)| *block ^= above);
+        }
+        self.attribute.encrypt_all(blocks, self.means);
     }
 
     /// User blocks become the entries that stand under the given attributes.
     pub(crate) fn users(&self, blocks: &[u128], attributes: &[u128], out: &mut [u64]) {
-        dispatch!(self, user_entries(blocks, attributes, out))
+        let mut mixed = [0; ROWS];
+        let rows = blocks.chunks(ROWS).zip(attributes.chunks(ROWS)).zip(out.chunks_mut(ROWS));
+        for ((blocks, attributes), out) in rows {
+            let mixed = &mut mixed[..out.len()];
+            for ((block, attribute), mixed) in blocks.iter().zip(attributes).zip(&mut *mixed) {
+                *mixed = block ^ (attribute & HIGH);
+            }
+            self.user.encrypt_all(mixed, self.means);
+            out.iter_mut().zip(mixed).for_each(|(entry, mixed)| *entry = *mixed as u64);
+        }
     }
 
     /// User blocks become words of their own, under no attribute.
     pub(crate) fn user_words(&self, blocks: &mut [u128]) {
-        dispatch!(self, user_hashes(blocks))
+        self.user.encrypt_all(blocks, self.means);
     }
 
     /// The words of some rows whose users and attributes are integers, in one go: `take` gets the row,
     /// the user's word, and the hash of the attribute under a tweak.
-    pub(crate) fn row_words<F: FnMut(u32, u128, u128)>(
+    pub(crate) fn row_words(
         &self,
         users: &[i64],
         attributes: &[i64],
         rows: &[u32],
         tweak: u128,
-        take: F,
+        mut take: impl FnMut(u32, u128, u128),
     ) {
-        dispatch!(self, row_hashes::<F>(users, attributes, rows, tweak, take))
+        let (mut who, mut what) = ([0; ROWS], [0; ROWS]);
+        for rows in rows.chunks(ROWS) {
+            let (who, what) = (&mut who[..rows.len()], &mut what[..rows.len()]);
+            for ((row, user), attribute) in rows.iter().zip(&mut *who).zip(&mut *what) {
+                *user = Self::integer(users[*row as usize]);
+                *attribute = Self::integer(attributes[*row as usize]) ^ tweak;
+            }
+            self.user.encrypt_all(who, self.means);
+            self.attribute.encrypt_all(what, self.means);
+            for ((row, user), attribute) in rows.iter().zip(who).zip(what) {
+                take(*row, *user, *attribute);
+            }
+        }
     }
 
-    /// Users and plain attributes that are integers, hashed in one go: `take` gets the number of each
-    /// row whose attribute is wanted, the attribute's hash, and the user's entry under it.
-    pub(crate) fn words<W: Fn(u128) -> bool, F: FnMut(usize, u128, u64)>(
+    /// Users and plain attributes that are integers, at most [`ROWS`], hashed in one go: the hashes of the attributes,
+    /// and the users' entries under them.
+    #[inline(always)]
+    pub(crate) fn words(&self, users: &[i64], attributes: &[i64], hashed: &mut Hashed) {
+        let all = users.len().min(attributes.len()).min(ROWS);
+        let done = hash_words(
+            (&self.attribute, &self.user),
+            Kind::Integer as u64,
+            (&attributes[..all], &users[..all]),
+            (&mut hashed.attributes, &mut hashed.users),
+            self.means,
+        );
+        if done == all {
+            return;
+        }
+        let (users, attributes) = (&users[done..all], &attributes[done..all]);
+        let (attributes_out, users_out) =
+            (&mut hashed.attributes[done..all], &mut hashed.users[done..all]);
+        for (block, attribute) in attributes_out.iter_mut().zip(attributes) {
+            *block = Self::integer(*attribute);
+        }
+        self.attribute.encrypt_all(attributes_out, self.means);
+        for ((block, user), hash) in users_out.iter_mut().zip(users).zip(&*attributes_out) {
+            *block = Self::integer(*user) ^ (hash & HIGH);
+        }
+        self.user.encrypt_all(users_out, self.means);
+    }
+
+    /// The same for those rows alone whose attribute is wanted. Gives how many they are; `hashed` has their places.
+    pub(crate) fn wanted_words(
         &self,
         users: &[i64],
         attributes: &[i64],
-        is_wanted: W,
-        take: F,
-    ) {
-        dispatch!(self, word_hashes::<W, F>(users, attributes, is_wanted, take))
+        is_wanted: impl Fn(u128) -> bool,
+        hashed: &mut Hashed,
+    ) -> usize {
+        let all = users.len().min(attributes.len()).min(ROWS);
+        for (block, attribute) in hashed.attributes[..all].iter_mut().zip(attributes) {
+            *block = Self::integer(*attribute);
+        }
+        self.attribute.encrypt_all(&mut hashed.attributes[..all], self.means);
+        let mut count = 0_usize;
+        for (at, user) in users[..all].iter().enumerate() {
+            // At most as many as there are rows: what stands there was looked at.
+            let (hash, to) = (hashed.attributes[at], count % ROWS);
+            hashed.attributes[to] = hash;
+            hashed.users[to] = Self::integer(*user) ^ (hash & HIGH);
+            hashed.places[to] = at as u32;
+            count = count.wrapping_add(usize::from(is_wanted(hash)));
+        }
+        self.user.encrypt_all(&mut hashed.users[..count], self.means);
+        count
     }
 
     /// The hash of one plain attribute, and the block of one user: side by side, they take hardly
@@ -157,9 +241,9 @@ impl Hasher {
     }
 
     pub(crate) fn user(&self, block: u128, attribute_high: u64) -> u64 {
-        let mut entry = [0];
-        self.users(&[block], &[u128::from(attribute_high) << 64], &mut entry);
-        entry[0]
+        let mut mixed = [block ^ u128::from(attribute_high) << 64];
+        self.user.encrypt_all(&mut mixed, self.means);
+        mixed[0] as u64
     }
 
     #[inline(always)]
@@ -250,77 +334,6 @@ impl Hasher {
         }
         state
     }
-
-    #[inline(always)]
-    fn attribute_hashes<R: Rounds>(&self, blocks: &mut [u128], above: Option<&[u128]>) {
-        if let Some(above) = above {
-            blocks.iter_mut().zip(above).for_each(|(block, above)| *block ^= above);
-        }
-        for block in blocks {
-            *block = self.attribute.encrypt::<R>(*block);
-        }
-    }
-
-    #[inline(always)]
-    fn row_hashes<R: Rounds, F: FnMut(u32, u128, u128)>(
-        &self,
-        users: &[i64],
-        attributes: &[i64],
-        rows: &[u32],
-        tweak: u128,
-        mut take: F,
-    ) {
-        for row in rows {
-            let (user, attribute) = (users[*row as usize], attributes[*row as usize]);
-            let user = self.user.encrypt::<R>(block(user as u64, Kind::Integer));
-            let attribute = block(attribute as u64, Kind::Integer) ^ tweak;
-            take(*row, user, self.attribute.encrypt::<R>(attribute));
-        }
-    }
-
-    #[inline(always)]
-    fn user_hashes<R: Rounds>(&self, blocks: &mut [u128]) {
-        for block in blocks {
-            *block = self.user.encrypt::<R>(*block);
-        }
-    }
-
-    #[inline(always)]
-    fn user_entries<R: Rounds>(&self, blocks: &[u128], attributes: &[u128], out: &mut [u64]) {
-        for ((block, attribute), entry) in blocks.iter().zip(attributes).zip(out) {
-            *entry = self.user.encrypt::<R>(*block ^ (*attribute & HIGH)) as u64;
-        }
-    }
-
-    /// Attributes first, then users, a few rows at a time: within each loop the rows are
-    /// independent, so that the CPU works on a dozen of them at once. (One loop for both, where each
-    /// user waits for its attribute, took twice as long.)
-    #[inline(always)]
-    fn word_hashes<R: Rounds, W: Fn(u128) -> bool, F: FnMut(usize, u128, u64)>(
-        &self,
-        users: &[i64],
-        attributes: &[i64],
-        is_wanted: W,
-        mut take: F,
-    ) {
-        const ROWS: usize = 64;
-        let mut wanted = [(0_u128, 0_i64, 0_usize); ROWS];
-        let mut row = 0;
-        for (users, attributes) in users.chunks(ROWS).zip(attributes.chunks(ROWS)) {
-            let mut count = 0;
-            for (user, attribute) in users.iter().zip(attributes) {
-                let hash = self.attribute.encrypt::<R>(block(*attribute as u64, Kind::Integer));
-                // At most as many as there are rows in the chunk.
-                wanted[count % ROWS] = (hash, *user, row);
-                count += usize::from(is_wanted(hash));
-                row += 1;
-            }
-            for (hash, user, row) in &wanted[..count] {
-                let user = block(*user as u64, Kind::Integer);
-                take(*row, *hash, self.user.encrypt::<R>(user ^ (hash & HIGH)) as u64);
-            }
-        }
-    }
 }
 
 /// The same bodies, compiled for CPUs with AES instructions.
@@ -353,49 +366,6 @@ mod accelerated {
         user: Value<'_>,
     ) -> Option<(u128, u128)> {
         hasher.one_pair::<Hardware>(attribute, user)
-    }
-
-    #[target_feature(enable = "aes")]
-    pub(super) fn attribute_hashes(hasher: &Hasher, blocks: &mut [u128], above: Option<&[u128]>) {
-        hasher.attribute_hashes::<Hardware>(blocks, above);
-    }
-
-    #[target_feature(enable = "aes")]
-    pub(super) fn row_hashes<F: FnMut(u32, u128, u128)>(
-        hasher: &Hasher,
-        users: &[i64],
-        attributes: &[i64],
-        rows: &[u32],
-        tweak: u128,
-        take: F,
-    ) {
-        hasher.row_hashes::<Hardware, F>(users, attributes, rows, tweak, take);
-    }
-
-    #[target_feature(enable = "aes")]
-    pub(super) fn user_hashes(hasher: &Hasher, blocks: &mut [u128]) {
-        hasher.user_hashes::<Hardware>(blocks);
-    }
-
-    #[target_feature(enable = "aes")]
-    pub(super) fn word_hashes<W: Fn(u128) -> bool, F: FnMut(usize, u128, u64)>(
-        hasher: &Hasher,
-        users: &[i64],
-        attributes: &[i64],
-        is_wanted: W,
-        take: F,
-    ) {
-        hasher.word_hashes::<Hardware, W, F>(users, attributes, is_wanted, take);
-    }
-
-    #[target_feature(enable = "aes")]
-    pub(super) fn user_entries(
-        hasher: &Hasher,
-        blocks: &[u128],
-        attributes: &[u128],
-        out: &mut [u64],
-    ) {
-        hasher.user_entries::<Hardware>(blocks, attributes, out);
     }
 }
 

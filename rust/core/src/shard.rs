@@ -17,6 +17,10 @@ use crate::table::{Found, Place, Table};
 /// The smallest memory that a shard can work with: a table that grows once, and one extent.
 pub const SMALLEST_SHARD: usize = 4 << 20;
 
+/// Entries that the block of a crowd has room for at the least: in half of it, crowds of a few users would be looked at
+/// after every second observation.
+const FEWEST: usize = 8;
+
 /// Aligned, because each thread writes to its own: two in one cache line would be torn between cores.
 #[repr(align(128))]
 pub(crate) struct Shard {
@@ -315,7 +319,7 @@ impl Shard {
 
     /// Two users: the first crowd, in the order of time. `None` where there is no memory.
     fn pair(&mut self, first: Entry, second: Entry, rules: &Rules) -> Option<Crowd> {
-        let Some(block) = self.slab.allocate(0, &mut self.budget) else {
+        let Some(block) = self.slab.allocate(class_for(FEWEST), &mut self.budget) else {
             self.refuse(first.time.max(second.time));
             return None;
         };
@@ -350,7 +354,7 @@ impl Shard {
             return;
         }
         let wanted = rules.most.min(crowd.len * 3);
-        let class = class_for(wanted.max(4));
+        let class = class_for(wanted.max(FEWEST));
         if class != crowd.block.class && self.move_to(crowd, class).is_some() {
             return;
         }
@@ -421,12 +425,15 @@ impl Shard {
         }
         let steps = self.sweep.steps(epoch, self.table.positions(), observations);
         let slab = &mut self.slab;
-        self.table.sweep(steps, &mut self.budget, |slot, budget| {
-            let idle = crate::expiry::is_idle(slot.epoch(), epoch);
-            if let (true, Held::Crowd(crowd)) = (idle, slot.held()) {
-                slab.free(crowd.block, budget);
-            }
-            idle
-        });
+        self.table.sweep(
+            steps,
+            &mut self.budget,
+            |slot| crate::expiry::is_idle(slot.epoch(), epoch),
+            |slot, budget| {
+                if let Held::Crowd(crowd) = slot.held() {
+                    slab.free(crowd.block, budget);
+                }
+            },
+        );
     }
 }

@@ -243,7 +243,18 @@ impl Slab {
         if page.freed == NONE && (page.fresh as usize + 1) * size > PAGE {
             self.unlink(page_number);
         }
+        self.prefetch_next(class);
         Some(number)
+    }
+
+    /// Fetches the block that is handed out next, which may have been in no cache since it was freed.
+    #[inline(always)]
+    fn prefetch_next(&self, class: u8) {
+        let page_number = self.open[usize::from(class)];
+        if let Some(page) = self.pages.get(page_number as usize) {
+            let index = if page.freed == NONE { page.fresh } else { page.freed };
+            self.prefetch(Block { class, number: number(page_number, index, capacity(class)) }, 0);
+        }
     }
 
     fn free_small(&mut self, block: Block, budget: &mut Budget) {

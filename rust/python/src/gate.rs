@@ -66,34 +66,40 @@ impl Gate {
         Scale { unit: unit_ns.unwrap_or(self.scale.unit), ..self.scale }
     }
 
-    fn decide(
+    /// Decides columns, and writes the answers where Python finds them: a byte for each row, as `told` has it.
+    fn decide<'py>(
         &self,
-        py: Python<'_>,
-        times: &ArrayRef,
-        users: &ArrayRef,
-        levels: &[ArrayRef],
+        py: Python<'py>,
+        (times, users, levels): (&ArrayRef, &ArrayRef, &[ArrayRef]),
         unit_ns: Option<i64>,
         plain: bool,
-    ) -> PyResult<Vec<i8>> {
+        told: impl Fn(i8) -> u8 + Sync,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
         let scale = self.scale(unit_ns);
-        py.detach(|| {
-            let times = times::column(times, scale)?;
-            let mut gate = self.guard()?;
-            let users = column(users, Role::User, Some(&*gate))?;
-            let levels: Vec<Box<dyn Column>> = levels
-                .iter()
-                .map(|level| column(level, Role::Attribute, Some(&*gate)))
-                .collect::<PyResult<_>>()?;
-            let levels: Vec<&dyn Column> = levels.iter().map(|level| &**level).collect();
-            let mut decisions = vec![VEILED; times.len()];
-            let outcome = match levels[..] {
-                [attributes] if plain => {
-                    gate.observe_many(&times, &*users, attributes, &mut decisions)
-                }
-                _ => gate.observe_levels_many(&times, &*users, &levels, &mut decisions),
-            };
-            outcome.map_err(Failure::from)?;
-            Ok(decisions)
+        PyByteArray::new_with(py, times.len(), |bytes| {
+            py.detach(|| {
+                let times = times::column(times, scale)?;
+                let mut gate = self.guard()?;
+                let users = column(users, Role::User, Some(&*gate))?;
+                let levels: Vec<Box<dyn Column>> = levels
+                    .iter()
+                    .map(|level| column(level, Role::Attribute, Some(&*gate)))
+                    .collect::<PyResult<_>>()?;
+                let levels: Vec<&dyn Column> = levels.iter().map(|level| &**level).collect();
+                // SAFETY: bytes with a sign are bytes, and nobody else knows of these yet.
+                let decisions = unsafe {
+                    std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<i8>(), bytes.len())
+                };
+                let outcome = match levels[..] {
+                    [attributes] if plain => {
+                        gate.observe_many(&times, &*users, attributes, decisions)
+                    }
+                    _ => gate.observe_levels_many(&times, &*users, &levels, decisions),
+                };
+                outcome.map_err(Failure::from)?;
+                bytes.iter_mut().for_each(|byte| *byte = told(byte.cast_signed()));
+                Ok(())
+            })
         })
     }
 }
@@ -266,9 +272,8 @@ impl Gate {
         let times = times::import(times)?;
         let users = Import::new(users, "users").array()?;
         let attributes = Import::new(attributes, "attributes").array()?;
-        let decisions = self.decide(py, &times, &users, &[attributes], unit_ns, true)?;
-        let mask: Vec<u8> = decisions.into_iter().map(|level| u8::from(level != VEILED)).collect();
-        Ok(PyByteArray::new(py, &mask))
+        let columns = (&times, &users, &[attributes][..]);
+        self.decide(py, columns, unit_ns, true, |level| u8::from(level != VEILED))
     }
 
     #[pyo3(name = "_observe_level_arrays")]
@@ -286,9 +291,7 @@ impl Gate {
             .iter()
             .map(|level| Import::new(level, "levels").array())
             .collect::<PyResult<Vec<_>>>()?;
-        let decisions = self.decide(py, &times, &users, &levels, unit_ns, false)?;
-        let bytes: Vec<u8> = decisions.into_iter().map(|level| level as u8).collect();
-        Ok(PyByteArray::new(py, &bytes))
+        self.decide(py, (&times, &users, &levels), unit_ns, false, i8::cast_unsigned)
     }
 
     /// Erase one user from every attribute; how many they were in.

@@ -4,7 +4,7 @@ use crate::admission::{Admission, Admitted};
 use crate::column::{Blocks, Column, Role};
 use crate::error::Error;
 use crate::expiry::Epochs;
-use crate::key::{ABOVE_LEVELS, Hasher};
+use crate::key::{ABOVE_LEVELS, Hashed, Hasher, ROWS};
 use crate::slab::Entry;
 use crate::slot::Key;
 use std::ops::Range;
@@ -139,33 +139,43 @@ impl Part {
         };
         let rows = self.start..self.start + self.rows;
         let (users, attributes) = (&users[rows.clone()], &attributes[rows]);
-        let shards = self.seen.len();
+        let chunks = users.chunks(ROWS).zip(attributes.chunks(ROWS)).zip(times.chunks(ROWS));
+        let starts = (0_u32..).step_by(ROWS);
+        let (shards, mut hashed) = (self.seen.len(), Hashed::default());
         if let Some(own) = own {
             let seen = &mut self.seen[own];
             let is_own = |hash| Key::new(hash, hash).shard(shards) == own;
-            hasher.words(users, attributes, is_own, |row, hash, user| {
-                seen.push(Seen::new(Key::new(hash, hash), row as u32, user, times[row]));
-            });
-        } else if let [seen] = &mut self.seen[..] {
+            for (((users, attributes), times), start) in chunks.zip(starts) {
+                let count = hasher.wanted_words(users, attributes, is_own, &mut hashed);
+                let rows = hashed.attributes.iter().zip(&hashed.users).zip(&hashed.places);
+                seen.extend(rows.take(count).map(|((hash, user), at)| {
+                    let time = times[*at as usize];
+                    Seen::new(Key::new(*hash, *hash), start.wrapping_add(*at), *user as u64, time)
+                }));
+            }
+            return true;
+        }
+        if let [seen] = &mut self.seen[..] {
             seen.resize(self.rows, Seen::default());
-            hasher.words(
-                users,
-                attributes,
-                |_| true,
-                |row, hash, user| {
-                    seen[row] = Seen::new(Key::new(hash, hash), row as u32, user, times[row]);
-                },
-            );
-        } else {
-            hasher.words(
-                users,
-                attributes,
-                |_| true,
-                |row, hash, user| {
-                    let key = Key::new(hash, hash);
-                    self.seen[key.shard(shards)].push(Seen::new(key, row as u32, user, times[row]));
-                },
-            );
+            let places = seen.chunks_mut(ROWS);
+            for ((((users, attributes), times), mut row), places) in chunks.zip(starts).zip(places)
+            {
+                hasher.words(users, attributes, &mut hashed);
+                let rows = hashed.attributes.iter().zip(&hashed.users).zip(times);
+                for (((hash, user), time), place) in rows.zip(places) {
+                    *place = Seen::new(Key::new(*hash, *hash), row, *user as u64, *time);
+                    row = row.wrapping_add(1);
+                }
+            }
+            return true;
+        }
+        for (((users, attributes), times), start) in chunks.zip(starts) {
+            hasher.words(users, attributes, &mut hashed);
+            let rows = hashed.attributes.iter().zip(&hashed.users).zip(times).zip(start..);
+            for (((hash, user), time), row) in rows {
+                let key = Key::new(*hash, *hash);
+                self.seen[key.shard(shards)].push(Seen::new(key, row, *user as u64, *time));
+            }
         }
         true
     }

@@ -9,7 +9,7 @@ fn hasher() -> Hasher {
 fn the_portable_way_gives_the_same_bits() {
     let fast = hasher();
     let mut slow = hasher();
-    slow.hardware = false;
+    slow.means = Means::Portable;
     let text: Vec<u8> = (0..100).collect();
     for n in 0..text.len() {
         for role in [Role::Attribute, Role::User] {
@@ -19,6 +19,57 @@ fn the_portable_way_gives_the_same_bits() {
             assert_eq!(fast.pair(a, b), slow.pair(a, b));
             let block = fast.block(a, role).unwrap_or_default();
             assert_eq!(fast.user(block, 9), slow.user(block, 9));
+        }
+    }
+}
+
+#[test]
+fn rows_are_hashed_as_each_by_itself_whatever_the_machine_has() {
+    let users: Vec<i64> = (0..ROWS as i64).map(|n| n.pow(5) - 7).collect();
+    let attributes: Vec<i64> = (0..ROWS as i64).map(|n| i64::MAX / (n + 1)).collect();
+    let mut known = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    if Means::of_machine() != Means::Portable {
+        known.push(Means::Hardware);
+    }
+    known.extend([Means::Portable, Means::of_machine()]);
+    for means in known {
+        let mut hasher = hasher();
+        hasher.means = means;
+        for count in [0, 1, 15, 16, 17, 31, 48, ROWS] {
+            let (users, attributes) = (&users[..count], &attributes[..count]);
+            let each: Vec<(u128, u64)> = users
+                .iter()
+                .zip(attributes)
+                .map(|(user, attribute)| {
+                    let values = (Value::Integer(*attribute), Value::Integer(*user));
+                    let (hash, block) = hasher.pair(values.0, values.1).unwrap_or_default();
+                    (hash, hasher.user(block, (hash >> 64) as u64))
+                })
+                .collect();
+            let found = |hashed: &Hashed, count: usize| -> Vec<(u128, u64)> {
+                let rows = hashed.attributes.iter().zip(&hashed.users).take(count);
+                rows.map(|(hash, user)| (*hash, *user as u64)).collect()
+            };
+            let mut hashed = Hashed::default();
+            hasher.words(users, attributes, &mut hashed);
+            assert_eq!(found(&hashed, count), each);
+
+            let is_wanted = |hash: u128| hash.is_multiple_of(3);
+            let kept = hasher.wanted_words(users, attributes, is_wanted, &mut hashed);
+            let wanted: Vec<usize> = (0..count).filter(|row| is_wanted(each[*row].0)).collect();
+            let places = hashed.places[..kept].iter().map(|place| *place as usize);
+            assert_eq!(places.collect::<Vec<_>>(), wanted);
+            let wanted: Vec<_> = wanted.into_iter().map(|row| each[row]).collect();
+            assert_eq!(found(&hashed, kept), wanted);
+
+            let mut blocks: Vec<u128> = attributes.iter().map(|n| Hasher::integer(*n)).collect();
+            hasher.attributes(&mut blocks, None);
+            assert!(blocks.iter().eq(each.iter().map(|(hash, _)| hash)));
+            let who: Vec<u128> = users.iter().map(|n| Hasher::integer(*n)).collect();
+            let mut entries = vec![0; count];
+            hasher.users(&who, &blocks, &mut entries);
+            assert!(entries.iter().eq(each.iter().map(|(_, entry)| entry)));
         }
     }
 }

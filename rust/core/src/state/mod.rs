@@ -61,7 +61,7 @@ use std::path::Path;
 use std::time::Instant;
 
 const STATE: Kind =
-    Kind { magic: b"zveil\0st", format: 1, key: "state: key", key_id: "state: key id" };
+    Kind { magic: b"zveil\0st", format: 2, key: "state: key", key_id: "state: key id" };
 /// Bytes of the longest note.
 pub const LONGEST_NOTE: usize = 16 << 20;
 
