@@ -103,6 +103,18 @@ def test_what_is_replayed_is_apart_from_what_is_decided(client: Told, held: Assi
     assert found == [(0, [2, 4, 5]), (0, [6, 8]), (1, [2, 3]), (0, [9])]
 
 
+def test_a_worker_with_one_partition_takes_nothing_of_another_for_its_own(
+    client: Told, held: Assignment
+) -> None:
+    held.go([TopicPartition("in", 1)])
+    assert taken(client, held, messages(0, 6, 7, 8)) == [(0, [6, 7, 8])]
+    # Offsets may be left out; what lies between is asked then.
+    assert taken(client, held, messages(0, 9, 11, 12)) == [(0, [9, 11, 12])]
+    came = [*messages(0, 13), *messages(1, 6), *messages(0, 14)]
+    assert taken(client, held, came) == [(0, [13]), (0, [14])]
+    assert taken(client, held, messages(1, 7, 8)) == []
+
+
 def test_what_was_taken_before_is_passed_over(client: Told, held: Assignment) -> None:
     assert taken(client, held, messages(1, 2, 3)) == [(1, [2, 3])]
     assert taken(client, held, messages(1, 2, 3, 4)) == [(1, [4])]

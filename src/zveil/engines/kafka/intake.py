@@ -83,9 +83,8 @@ class Intake:
         from confluent_kafka import Message
 
         messages = batch.messages
-        numbers = set(map(Message.partition, messages))
-        if len(numbers) == 1:
-            yield from self._parts(numbers.pop(), messages)
+        if self._is_run(messages):
+            yield from self._parts(messages[0].partition(), messages)
         else:
             start = 0
             for number, run in groupby(map(Message.partition, messages)):
@@ -98,6 +97,18 @@ class Intake:
                 held.is_at_end, held.end = True, end
                 # Behind the last message may be marks of transactions.
                 held.position = max(held.position, held.decided)
+
+    def _is_run(self, messages: Sequence[Any]) -> bool:
+        """Whether it is seen from both ends that all are of one partition.
+
+        A worker that has one gets no others; and between the ends there are as many offsets as
+        messages. To ask each of them takes as long as to decide some.
+        """
+        if not messages or len(self._held.held) > 1:
+            return False
+        first, last = messages[0], messages[-1]
+        is_same: bool = first.partition() == last.partition()
+        return is_same and last.offset() - first.offset() == len(messages) - 1
 
     def _parts(self, number: int, messages: list[Any]) -> Iterator[tuple[Partition, list[Any]]]:
         from confluent_kafka import Message
