@@ -36,7 +36,7 @@ use crate::column::{Column, Role, Value};
 use crate::secret::Secret;
 #[cfg(target_arch = "x86_64")]
 use cipher::Hardware;
-use cipher::{Cipher, Means, Portable, Rounds, hash_words, words};
+use cipher::{Cipher, Means, Portable, Rounds, encrypt_rows, words};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 const CHAIN: usize = 4;
@@ -155,6 +155,11 @@ impl Hasher {
         self.user.encrypt_all(blocks, self.means);
     }
 
+    /// The same of users that are integers.
+    pub(crate) fn integer_words(&self, users: &[i64], out: &mut [u128]) {
+        self.user.encrypt_words(Kind::Integer as u64, users, out, self.means);
+    }
+
     /// The words of some rows whose users and attributes are integers, in one go: `take` gets the row,
     /// the user's word, and the hash of the attribute under a tweak.
     pub(crate) fn row_words(
@@ -180,32 +185,28 @@ impl Hasher {
         }
     }
 
-    /// Users and plain attributes that are integers, at most [`ROWS`], hashed in one go: the hashes of the attributes,
-    /// and the users' entries under them.
+    /// Users and plain attributes that are integers, at most [`ROWS`] of them, hashed in one go: the hashes of the
+    /// attributes, and the users' entries under them.
     #[inline(always)]
     pub(crate) fn words(&self, users: &[i64], attributes: &[i64], hashed: &mut Hashed) {
         let all = users.len().min(attributes.len()).min(ROWS);
-        let done = hash_words(
+        let done = encrypt_rows(
             (&self.attribute, &self.user),
             Kind::Integer as u64,
             (&attributes[..all], &users[..all]),
             (&mut hashed.attributes, &mut hashed.users),
             self.means,
         );
-        if done == all {
-            return;
+        if done < all {
+            let integer = Kind::Integer as u64;
+            let (words, out) = (&attributes[done..all], &mut hashed.attributes[done..all]);
+            self.attribute.encrypt_words(integer, words, out, self.means);
+            let rows = hashed.users[done..all].iter_mut().zip(&hashed.attributes[done..all]);
+            for ((block, hash), user) in rows.zip(&users[done..all]) {
+                *block = Self::integer(*user) ^ (hash & HIGH);
+            }
+            self.user.encrypt_all(&mut hashed.users[done..all], self.means);
         }
-        let (users, attributes) = (&users[done..all], &attributes[done..all]);
-        let (attributes_out, users_out) =
-            (&mut hashed.attributes[done..all], &mut hashed.users[done..all]);
-        for (block, attribute) in attributes_out.iter_mut().zip(attributes) {
-            *block = Self::integer(*attribute);
-        }
-        self.attribute.encrypt_all(attributes_out, self.means);
-        for ((block, user), hash) in users_out.iter_mut().zip(users).zip(&*attributes_out) {
-            *block = Self::integer(*user) ^ (hash & HIGH);
-        }
-        self.user.encrypt_all(users_out, self.means);
     }
 
     /// The same for those rows alone whose attribute is wanted. Gives how many they are; `hashed` has their places.
@@ -217,10 +218,8 @@ impl Hasher {
         hashed: &mut Hashed,
     ) -> usize {
         let all = users.len().min(attributes.len()).min(ROWS);
-        for (block, attribute) in hashed.attributes[..all].iter_mut().zip(attributes) {
-            *block = Self::integer(*attribute);
-        }
-        self.attribute.encrypt_all(&mut hashed.attributes[..all], self.means);
+        let out = &mut hashed.attributes[..all];
+        self.attribute.encrypt_words(Kind::Integer as u64, &attributes[..all], out, self.means);
         let mut count = 0_usize;
         for (at, user) in users[..all].iter().enumerate() {
             // At most as many as there are rows: what stands there was looked at.

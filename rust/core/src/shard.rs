@@ -63,6 +63,11 @@ pub(crate) struct Glance {
     pub(crate) released: bool,
 }
 
+impl Glance {
+    /// No place in any table.
+    const NOTHING: Self = Self { index: usize::MAX, released: false };
+}
+
 /// What one shard holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Holdings {
@@ -391,7 +396,7 @@ impl Shard {
     /// was seen, for `observe_near`, and what will likely become of the observation.
     #[inline(always)]
     pub(crate) fn prefetch_crowd(&self, key: Key, time: i64) -> Glance {
-        let (index, slot) = self.table.glance(key);
+        let Some((index, slot)) = self.table.glance(key) else { return Glance::NOTHING };
         if slot.can_spend(time) {
             let (block, len) = slot.end();
             self.slab.prefetch(block, len);

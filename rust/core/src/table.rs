@@ -198,33 +198,35 @@ impl Table {
         }
     }
 
-    /// Fetches the first four slots that are looked at; a key is hardly ever further on.
+    /// Fetches the first two slots that are looked at.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
-        let home = self.current.home(hash);
-        self.current.slots.prefetch(home);
-        self.current.slots.prefetch(home.wrapping_add(2));
+        self.current.slots.prefetch(self.current.home(hash));
     }
 
-    /// Where a key is, or would go, as long as no part of the table moves; and what is there.
+    /// Where a key is, or would go, as long as no part of the table moves; and what is there. `None` where that is
+    /// not known without more of the table, which is fetched.
     #[inline(always)]
-    pub(crate) fn glance(&self, key: Key) -> (usize, &Slot) {
+    pub(crate) fn glance(&self, key: Key) -> Option<(usize, &Slot)> {
         // Most keys are in one of the first two slots; which of them could not be predicted.
         let home = self.current.home(key.hash);
         let index = home.wrapping_add(usize::from(self.current.at(home).hash != key.hash));
         let slot = self.current.at(index);
         if slot.hash == key.hash {
-            return (index, slot);
+            return Some((index, slot));
         }
-        self.glance_far(key)
+        self.glance_free(home)
     }
 
     #[inline(never)]
-    fn glance_far(&self, key: Key) -> (usize, &Slot) {
-        match self.current.find(key) {
-            Ok(index) | Err(Some(index)) => (index, self.current.at(index)),
-            Err(None) => (self.current.slots.len(), self.current.at(0)),
+    fn glance_free(&self, home: usize) -> Option<(usize, &Slot)> {
+        let index = home.wrapping_add(usize::from(!self.current.at(home).is_empty()));
+        let slot = self.current.at(index);
+        if slot.is_empty() {
+            return Some((index, slot));
         }
+        self.current.slots.prefetch(home.wrapping_add(2));
+        None
     }
 
     /// The slot that a glance saw, if the key is there now.

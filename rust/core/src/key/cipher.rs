@@ -102,12 +102,29 @@ impl Cipher {
             },
         }
     }
+
+    /// Encrypts words of one kind as the blocks that they are.
+    #[inline(always)]
+    pub(super) fn encrypt_words(&self, kind: u64, words: &[i64], out: &mut [u128], means: Means) {
+        let done = match means {
+            // From words to blocks without a detour through memory.
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Means::Wide => unsafe { accelerated::encrypt_words(self, kind, words, out) },
+            _ => 0,
+        };
+        let out = &mut out[done..];
+        for (block, word) in out.iter_mut().zip(&words[done..]) {
+            *block = u128::from(word.cast_unsigned()) | u128::from(kind) << 64;
+        }
+        self.encrypt_all(out, means);
+    }
 }
 
-/// Hashes attributes that are integers, and their users under them: as many of the first rows as there is a faster way
-/// for. Gives their number.
+/// Attributes that are words of one kind, and users under these, mixed with the high half of what became of their attribute:
+/// as many of the first rows as there is a way for that is faster than one after the other. Gives their number.
 #[inline(always)]
-pub(super) fn hash_words(
+pub(super) fn encrypt_rows(
     ciphers: (&Cipher, &Cipher),
     kind: u64,
     columns: (&[i64], &[i64]),
@@ -117,7 +134,7 @@ pub(super) fn hash_words(
     match means {
         // SAFETY: by `Means::of_machine` the CPU has the instructions.
         #[cfg(target_arch = "x86_64")]
-        Means::Wide => unsafe { accelerated::hash_wide(ciphers, kind, columns, out) },
+        Means::Wide => unsafe { accelerated::encrypt_rows(ciphers, kind, columns, out) },
         _ => 0,
     }
 }
@@ -160,10 +177,23 @@ mod accelerated {
         state
     }
 
-    /// Attributes and users that are integers, from their words to what stands for them, without a detour through
-    /// memory: as many of the first rows as come in sixteens. Gives their number.
     #[target_feature(enable = "vaes,avx512f")]
-    pub(super) fn hash_wide(
+    pub(super) fn encrypt_words(
+        cipher: &Cipher,
+        kind: u64,
+        words: &[i64],
+        out: &mut [u128],
+    ) -> usize {
+        let (keys, kind) = (broadcast(&cipher.0), _mm512_set1_epi64(kind.cast_signed()));
+        let (words, _) = words.as_chunks();
+        for (words, out) in words.iter().zip(out.as_chunks_mut().0) {
+            put(out, encrypted(blocks(words, kind), &keys));
+        }
+        words.len() * TOGETHER
+    }
+
+    #[target_feature(enable = "vaes,avx512f")]
+    pub(super) fn encrypt_rows(
         (attribute, user): (&Cipher, &Cipher),
         kind: u64,
         (attributes, users): (&[i64], &[i64]),
@@ -171,9 +201,9 @@ mod accelerated {
     ) -> usize {
         let (attribute, user) = (broadcast(&attribute.0), broadcast(&user.0));
         let kind = _mm512_set1_epi64(kind.cast_signed());
-        let rows = attributes.as_chunks::<TOGETHER>().0.iter().zip(users.as_chunks().0);
+        let (attributes, _) = attributes.as_chunks();
+        let rows = attributes.iter().zip(users.as_chunks().0);
         let out = hashes.as_chunks_mut().0.iter_mut().zip(entries.as_chunks_mut().0);
-        let mut count = 0;
         for ((attributes, users), (hashes, entries)) in rows.zip(out) {
             let hashed = encrypted(blocks(attributes, kind), &attribute);
             put(hashes, hashed);
@@ -182,9 +212,8 @@ mod accelerated {
                 *mixed = _mm512_xor_si512(*mixed, _mm512_maskz_mov_epi64(0b1010_1010, hash));
             }
             put(entries, encrypted(mixed, &user));
-            count += TOGETHER;
         }
-        count
+        attributes.len() * TOGETHER
     }
 
     #[target_feature(enable = "avx512f")]

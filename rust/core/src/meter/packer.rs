@@ -160,12 +160,12 @@ impl Packer {
         self.sheet.reserve();
         for rows in rows.chunks(GROUP) {
             let places = self.places(Integers { rows, ..seen }, lens);
-            let mut words = [0; GROUP];
-            let words = &mut words[..rows.len()];
-            for (word, row) in words.iter_mut().zip(rows) {
-                *word = Hasher::integer(users[*row as usize]);
+            let (mut who, mut words) = ([0; GROUP], [0; GROUP]);
+            let (who, words) = (&mut who[..rows.len()], &mut words[..rows.len()]);
+            for (user, row) in who.iter_mut().zip(rows) {
+                *user = users[*row as usize];
             }
-            lens.hasher().user_words(words);
+            lens.hasher().integer_words(who, words);
             let releases = words.iter().zip(places);
             let releases = releases.map(|(word, place)| Release::new(Mark::new(*word), place));
             self.sheet.push(latest, self.memo.places, releases);
