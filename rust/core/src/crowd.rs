@@ -152,6 +152,16 @@ impl Distinct {
     }
 }
 
+/// Where the entry of a user is. Eight are looked at together: to end at each would take twice as long.
+#[inline(always)]
+fn place_of(user: u64, entries: &[Entry]) -> Option<usize> {
+    let is_users = |entry: &Entry| entry.user == user;
+    let eights = entries.chunks(8);
+    let has = |eight: &[Entry]| eight.iter().fold(false, |has, entry| has | is_users(entry));
+    let (number, eight) = eights.enumerate().find(|(_, eight)| has(eight))?;
+    eight.iter().position(is_users).map(|at| number * 8 + at)
+}
+
 impl Crowd {
     /// Whether the next entry should go through [`Crowd::scan`].
     #[inline(always)]
@@ -173,7 +183,7 @@ impl Crowd {
 
     /// Appends to a distinct log and leaves it distinct; there must be room. Answers as `judge`.
     pub(crate) fn scan(&mut self, entries: &mut [Entry], entry: Entry, rules: &Rules) -> bool {
-        match entries[..self.len].iter().position(|other| other.user == entry.user) {
+        match place_of(entry.user, &entries[..self.len]) {
             Some(at) => {
                 entries.copy_within(at + 1..self.len, at);
                 entries[self.len - 1] = entry;
