@@ -43,6 +43,21 @@ def test_a_misspelt_field_is_answered_with_the_fields_there_are(
     assert not done.stdout
 
 
+def test_a_misspelt_field_is_told_beside_lines_that_are_bad_otherwise(tmp_path: Path) -> None:
+    source = tmp_path / "in.ndjson"
+    lacking = b'{"ts":1700000000,"uid":"planted","hots":"planted.example"}\n'
+    source.write_bytes(3 * lacking + b"no json\n" + lacking[:20])
+    done = run(source)
+    assert done.returncode == 2
+    assert b"there is no field 'host'. Did you mean 'hots'?" in done.stderr
+    # Where most lines are no records at all, that is what is wrong.
+    source.write_bytes(lacking + 5 * b"no json\n")
+    done = run(source)
+    assert done.returncode == 3
+    assert b"all 6 lines are bad" in done.stderr
+    assert b"planted" not in done.stderr
+
+
 def test_of_many_fields_some_are_listed(tmp_path: Path) -> None:
     source = tmp_path / "in.ndjson"
     many = ",".join(f'"field{number}":1' for number in range(500))

@@ -237,10 +237,10 @@ class TextStream:
         return names_of(self._head, flat=self._format is Format.ZEEK_JSON)
 
     def _is_field_missing(self, enough: int = 1) -> bool:
-        """Whether every line so far, and enough of them, lack a field."""
+        """Whether no line so far is good, and enough of them, most of all, lack a field."""
         tally = self._act.way.tally()
         missing, bad = tally["bad"]["missing-field"], sum(tally["bad"].values())
-        return tally["records"] == 0 and missing == bad and missing >= enough
+        return tally["records"] == 0 and missing >= enough and 2 * missing > bad
 
 
 def _written_ns(source: Input) -> int | None:
