@@ -93,6 +93,29 @@ def test_what_is_no_request_is_refused(
     goes_on(service)
 
 
+def test_a_body_that_comes_behind_its_answer_is_no_head(service: Service) -> None:
+    with service.connect() as client, client.makefile("rb") as answers:
+
+        def answered() -> int:
+            code = int(answers.readline().split()[1])
+            length = 0
+            while (field := answers.readline().strip().lower()) != b"":
+                name, _, value = field.partition(b": ")
+                length = int(value) if name == b"content-length" else length
+            answers.read(length)
+            return code
+
+        client.sendall(head("Content-Length: 500000", path="/nowhere"))
+        assert answered() == 404
+        for _ in range(50):
+            client.sendall(10_000 * b" ")
+        client.sendall(head(path="/nowhere", method="GET"))
+        assert answered() == 404
+        # Behind that, bounds hold as before.
+        client.sendall(head("X: " + "y" * 100_000, path="/nowhere", method="GET"))
+        assert answered() == 431
+
+
 def test_a_body_that_pauses_is_cut_off(service: Service) -> None:
     with service.connect() as client:
         client.sendall(head("Content-Length: 1000", f"Content-Type: {NDJSON}") + b"{")

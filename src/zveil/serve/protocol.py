@@ -26,6 +26,8 @@ def bounded(limits: Limits, traffic: Traffic, log: Log) -> type[HttpToolsProtoco
 
         _timer: asyncio.TimerHandle | None = None
         _head_bytes = 0
+        # A body may still come when its request was answered long ago.
+        _is_body_due = False
         _is_refused = False
         _is_counted = False
 
@@ -62,7 +64,7 @@ def bounded(limits: Limits, traffic: Traffic, log: Log) -> type[HttpToolsProtoco
             cycle: Any = self.cycle
             if cycle is None or (cycle.response_complete and self._timer is None):
                 self._wait_for_head()
-            if self._timer is not None:
+            if self._timer is not None and not self._is_body_due:
                 self._head_bytes += len(data)
             super().data_received(data)
             if self._timer is not None and self._head_bytes > limits.head_bytes:
@@ -70,6 +72,7 @@ def bounded(limits: Limits, traffic: Traffic, log: Log) -> type[HttpToolsProtoco
 
         def on_headers_complete(self) -> None:
             """Begin a request."""
+            self._is_body_due = True
             self._stop_waiting()
             if len(self.url) + sum(len(a) + len(b) for a, b in self.headers) > limits.head_bytes:
                 self._refuse("head-too-large")
@@ -83,6 +86,7 @@ def bounded(limits: Limits, traffic: Traffic, log: Log) -> type[HttpToolsProtoco
 
         def on_message_complete(self) -> None:
             """End a body."""
+            self._is_body_due = False
             if not self._is_refused:
                 super().on_message_complete()
 
