@@ -1,10 +1,17 @@
 //! Threads that stay: each keeps to a core of its own, where new ones would often share one.
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::available_parallelism;
 
 /// Something to be done, perhaps on another thread.
 pub(crate) type Task<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+/// Whether two can be at work at the same time.
+pub(crate) fn has_cores() -> bool {
+    static HAS_CORES: OnceLock<bool> = OnceLock::new();
+    *HAS_CORES.get_or_init(|| available_parallelism().is_ok_and(|cores| cores.get() > 1))
+}
 
 /// So many threads, the calling one among them. They are started when they are first needed.
 pub(crate) struct Crew {

@@ -115,6 +115,17 @@ impl Budget {
         (used <= self.limit).then_some(Self { limit: self.limit, used })
     }
 
+    /// What is left, for two that do not know of each other: half of it each.
+    pub(crate) fn halves(&self) -> [Self; 2] {
+        let half = Self { limit: self.limit.saturating_sub(self.used) / 2, used: 0 };
+        [half.clone(), half]
+    }
+
+    /// What was used of the halves is used of the whole.
+    pub(crate) fn put_together(&mut self, halves: [Self; 2]) {
+        self.used += halves.into_iter().map(|half| half.used).sum::<usize>();
+    }
+
     /// Whether so much is still to be had.
     pub(crate) fn has(&self, bytes: usize) -> bool {
         self.used.saturating_add(bytes) <= self.limit

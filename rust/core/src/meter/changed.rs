@@ -10,6 +10,12 @@ pub(super) enum Changed {
     Many,
 }
 
+impl Default for Changed {
+    fn default() -> Self {
+        Self::Some(Vec::new())
+    }
+}
+
 /// Users who changed since the last look, of whom it is remembered what they had.
 const MOST_CHANGED: usize = 1 << 16;
 

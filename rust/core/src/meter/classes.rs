@@ -6,79 +6,151 @@ use super::part::GROUP;
 use super::parts::Parts;
 use super::sizes::Sizes;
 use super::table::{Full, Table};
+use super::tools::{Sorted, Tools};
 use crate::memory::Budget;
 use std::collections::BTreeMap;
 
-/// The classes of the users of a period, as they were at the last look.
-pub(super) struct Classes {
+/// The classes of the users of a period, as they were at the last look: in two halves, by a bit of the
+/// fingerprint.
+pub(super) struct Classes([Half; 2]);
+
+struct Half {
     table: Table<ClassLine>,
     sizes: Sizes,
 }
 
+/// By a bit that nothing else is told by within a half.
+#[inline(always)]
+fn half_of(print: &Mark) -> usize {
+    (print.low >> 1 & 1) as usize
+}
+
 impl Classes {
     pub(super) fn new(budget: &mut Budget) -> Result<Self, Full> {
-        Ok(Self { table: Table::new(budget)?, sizes: Sizes::new() })
+        let first = Half::new(budget)?;
+        match Half::new(budget) {
+            Ok(second) => Ok(Self([first, second])),
+            Err(full) => {
+                first.table.free(budget);
+                Err(full)
+            }
+        }
     }
 
     pub(super) fn free(self, budget: &mut Budget) {
-        self.table.free(budget);
+        self.0.into_iter().for_each(|half| half.table.free(budget));
     }
 
     /// Counts everybody in the class of what they have by now.
-    pub(super) fn follow(&mut self, parts: &mut Parts, budget: &mut Budget) -> Result<(), Full> {
-        match std::mem::replace(&mut parts.changed, Changed::Some(Vec::new())) {
-            Changed::Some(changed) => {
-                changed.chunks(GROUP).try_for_each(|changed| self.change(parts, changed, budget))
+    pub(super) fn follow(
+        &mut self,
+        users: &mut Parts,
+        tools: &Tools,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
+        match users.changed() {
+            [Changed::Some(first), Changed::Some(second)] => {
+                let mut groups = first.chunks(GROUP).chain(second.chunks(GROUP));
+                groups.try_for_each(|group| self.change(users, group, budget))
             }
-            Changed::Many => self.count_anew(parts, budget),
+            _ => self.count_anew(users, tools, budget),
         }
     }
 
     /// Moves some users who changed.
     fn change(
         &mut self,
-        parts: &mut Parts,
+        users: &mut Parts,
         changed: &[(Mark, u128)],
         budget: &mut Budget,
     ) -> Result<(), Full> {
         for (mark, before) in changed {
-            parts.prefetch_user(*mark);
-            self.table.prefetch((before >> 64) as u64);
+            users.prefetch_user(*mark);
+            self.prefetch(Mark::new(*before));
         }
         let mut moves = [(0, 0); GROUP];
         for ((mark, before), to) in changed.iter().zip(&mut moves) {
-            if let Some(user) = parts.find(*mark) {
+            if let Some(user) = users.find(*mark) {
                 user.has_changed = 0;
                 *to = (*before, user.print());
-                self.table.prefetch((to.1 >> 64) as u64);
+                self.prefetch(Mark::new(to.1));
             }
         }
         for (before, now) in &moves[..changed.len()] {
             if *before != 0 {
-                self.leave(Mark::new(*before));
+                let mark = Mark::new(*before);
+                self.0[half_of(&mark)].leave(mark);
             }
-            self.join(Mark::new(*now), budget)?;
+            let mark = Mark::new(*now);
+            self.0[half_of(&mark)].join(mark, budget)?;
         }
         Ok(())
     }
 
-    fn count_anew(&mut self, parts: &mut Parts, budget: &mut Budget) -> Result<(), Full> {
+    fn prefetch(&self, mark: Mark) {
+        self.0[half_of(&mark)].table.prefetch(mark.high);
+    }
+
+    fn count_anew(
+        &mut self,
+        users: &mut Parts,
+        tools: &Tools,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
+        self.0.iter_mut().for_each(Half::clear);
+        users.prints(tools, half_of, |prints| {
+            let count = prints.iter().map(Sorted::len).sum();
+            let [one, other] = prints.each_ref().map(Sorted::halves);
+            let [first, second] = &mut self.0;
+            let both = [(first, [one[0], other[0]]), (second, [one[1], other[1]])];
+            tools.both(both, count, budget, |(half, prints), lease| {
+                prints.iter().try_for_each(|prints| half.join_all(prints, lease))
+            })
+        })
+    }
+
+    /// Users, and classes.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let sizes = || self.0.iter().map(|half| &half.sizes);
+        (sizes().map(|sizes| sizes.users).sum(), sizes().map(|sizes| sizes.classes).sum())
+    }
+
+    /// For each k the users who have it.
+    pub(super) fn sizes(&self) -> BTreeMap<u64, u64> {
+        let mut found = BTreeMap::new();
+        for (size, users) in self.0.iter().flat_map(Half::sizes) {
+            *found.entry(size).or_default() += users;
+        }
+        found
+    }
+
+    /// Users whose k is at least this.
+    pub(super) fn at_least(&self, k: usize) -> u64 {
+        self.0.iter().map(|half| half.sizes.at_least(k, |mark| half.size(mark))).sum()
+    }
+}
+
+impl Half {
+    fn new(budget: &mut Budget) -> Result<Self, Full> {
+        Ok(Self { table: Table::new(budget)?, sizes: Sizes::new() })
+    }
+
+    fn clear(&mut self) {
         self.table.clear();
         self.sizes = Sizes::new();
-        let mut fetched = [Mark::default(); GROUP];
-        let mut count = 0;
-        for user in parts.users_mut() {
-            let mark = Mark::new(user.print());
-            user.has_changed = 0;
-            self.table.prefetch(mark.high);
-            // The one that was fetched a while ago makes room.
-            let ready = std::mem::replace(&mut fetched[count % GROUP], mark);
-            count += 1;
-            if count > GROUP {
-                self.join(ready, budget)?;
-            }
+    }
+
+    fn join_all(&mut self, marks: &[Mark], budget: &mut Budget) -> Result<(), Full> {
+        let mut next = marks.chunks(GROUP);
+        let mut fetched = next.next().unwrap_or_default();
+        fetched.iter().for_each(|mark| self.table.prefetch(mark.high));
+        while !fetched.is_empty() {
+            let group = next.next().unwrap_or_default();
+            group.iter().for_each(|mark| self.table.prefetch(mark.high));
+            fetched.iter().try_for_each(|mark| self.join(*mark, budget))?;
+            fetched = group;
         }
-        fetched[..count.min(GROUP)].iter().try_for_each(|mark| self.join(*mark, budget))
+        Ok(())
     }
 
     #[inline(always)]
@@ -103,19 +175,8 @@ impl Classes {
         Ok(())
     }
 
-    /// Users, and classes.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.sizes.users, self.sizes.classes)
-    }
-
-    /// For each k the users who have it.
-    pub(super) fn sizes(&self) -> BTreeMap<u64, u64> {
+    fn sizes(&self) -> BTreeMap<u64, u64> {
         self.sizes.all(|mark| self.size(mark))
-    }
-
-    /// Users whose k is at least this.
-    pub(super) fn at_least(&self, k: usize) -> u64 {
-        self.sizes.at_least(k, |mark| self.size(mark))
     }
 
     fn size(&self, mark: Mark) -> u32 {

@@ -3,7 +3,6 @@
 use super::lens::{Field, Sight};
 use super::open::Open;
 use super::packer::Columns;
-use super::period::Period;
 use super::{Meter, Reading, is_over};
 use crate::column::Column;
 use crate::error::Error;
@@ -30,7 +29,7 @@ impl Meter {
         users: &dyn Column,
         fields: &[Released],
     ) -> Result<(), Error> {
-        let (lens, mut packer) = (Arc::clone(&self.lens), std::mem::take(&mut self.packer));
+        let (lens, mut packer) = (Arc::clone(&self.tools.lens), std::mem::take(&mut self.packer));
         let columns = Columns { times, users, fields };
         let outcome = packer.pack(columns, self.settings.rotate, &lens, |load| {
             self.take(load);
@@ -62,10 +61,10 @@ impl Meter {
         if self.is_over(period) {
             return self.late(period, run.len() as u64);
         }
-        let Self { open, lens, budget, .. } = self;
-        let open = open.entry(period).or_insert_with(|| Open(Period::new(lens, budget).ok()));
+        let Self { open, tools, budget, .. } = self;
+        let open = open.entry(period).or_insert_with(|| Open::new(tools, budget));
         let Some(measured) = &mut open.0 else { return };
-        let counted = measured.count(run, lens, budget);
+        let counted = measured.count(run, &tools.lens, budget);
         open.check(counted, budget);
     }
 
@@ -99,7 +98,7 @@ impl Meter {
         {
             let (period, mut open) = first.remove_entry();
             let found =
-                Reading { is_over: true, ..open.reading(period, &self.lens, &mut self.budget) };
+                Reading { is_over: true, ..open.reading(period, &self.tools, &mut self.budget) };
             if let Open(Some(measured)) = open {
                 measured.free(&mut self.budget);
             }

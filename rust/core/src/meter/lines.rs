@@ -48,12 +48,6 @@ impl Release {
     pub(super) fn value(&self) -> u32 {
         (self.rest >> 32) as u32
     }
-
-    /// The same of another value.
-    #[inline(always)]
-    pub(super) fn of(&self, value: u32) -> Self {
-        Self { high: self.high, rest: u64::from(self.rest as u32) | u64::from(value) << 32 }
-    }
 }
 
 /// Values that stand beside their user, the first of low numbers: with few, nothing else is looked at.

@@ -6,10 +6,10 @@ use super::packer::{Columns, Packer};
 use super::sheet::Load;
 use super::{Meter, Released};
 use crate::column::{Column, Prepares, Role, Value};
+use crate::crew::has_cores;
 use crate::error::Error;
 use crate::gate::Gate;
-use std::sync::{Arc, OnceLock};
-use std::thread::available_parallelism;
+use std::sync::Arc;
 
 /// Bytes of releases that may be on their way, and which share of the meter's limit, if that is less.
 const MOST_WAITING: usize = 16 << 20;
@@ -39,7 +39,7 @@ pub struct LiveMeter {
 impl LiveMeter {
     pub fn new(meter: Meter) -> Self {
         Self {
-            lens: Arc::clone(&meter.lens),
+            lens: Arc::clone(meter.lens()),
             rotate: meter.settings.rotate,
             most: 0,
             home: Some(Box::new(meter)),
@@ -49,9 +49,10 @@ impl LiveMeter {
         }
     }
 
-    /// Says whether there is a thread, whatever the machine has.
+    /// Says whether there are threads, whatever the machine has.
     #[cfg(test)]
-    pub(super) fn beside(meter: Meter, is_beside: bool) -> Self {
+    pub(super) fn beside(mut meter: Meter, is_beside: bool) -> Self {
+        meter.tools.crew = crate::crew::Crew::new(1 + usize::from(is_beside));
         Self { is_beside: Some(is_beside), ..Self::new(meter) }
     }
 
@@ -62,11 +63,12 @@ impl LiveMeter {
 
     /// The meter, when everything is taken in that was brought.
     pub fn meter(&mut self) -> Result<&mut Meter, Error> {
-        let meter = match (self.home.take(), &self.clerk) {
+        let mut meter = match (self.home.take(), &self.clerk) {
             (Some(meter), _) => meter,
             (None, Some(clerk)) => clerk.dismiss()?,
             (None, None) => return Err(Error::Lost),
         };
+        meter.tools.on_two = true;
         Ok(self.home.insert(meter))
     }
 
@@ -138,9 +140,7 @@ impl LiveMeter {
     }
 
     fn is_beside(&self) -> bool {
-        static HAS_CORES: OnceLock<bool> = OnceLock::new();
-        let has_cores = || available_parallelism().is_ok_and(|cores| cores.get() > 1);
-        self.is_beside.unwrap_or_else(|| *HAS_CORES.get_or_init(has_cores))
+        self.is_beside.unwrap_or_else(has_cores)
     }
 
     /// The clerk has the meter then, unless there is no thread to be had.
@@ -149,8 +149,10 @@ impl LiveMeter {
             self.clerk = Clerk::start();
         }
         if let Some(clerk) = &self.clerk
-            && let Some(meter) = self.home.take()
+            && let Some(mut meter) = self.home.take()
         {
+            // Whoever brings releases needs the other core.
+            meter.tools.on_two = false;
             let limit = meter.settings.memory_limit.map_or(usize::MAX, |limit| limit / SHARE);
             self.most = limit.min(MOST_WAITING);
             clerk.employ(meter);

@@ -13,12 +13,14 @@ mod block;
 mod changed;
 mod classes;
 mod clerk;
+mod desk;
 mod entry;
 mod growth;
 mod intake;
 mod lens;
 mod lines;
 mod live;
+mod log;
 mod open;
 mod packer;
 mod part;
@@ -30,6 +32,7 @@ mod sizes;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 pub use intake::Released;
 pub use lens::{Field, Lens, Sight};
@@ -44,6 +47,7 @@ use open::Open;
 use packer::Packer;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use tools::Tools;
 
 /// Periods that the lateness may span.
 const MOST_OPEN: i64 = 100_000;
@@ -91,7 +95,7 @@ pub struct Reading {
 pub struct Meter {
     settings: MeterSettings,
     secret: Secret,
-    lens: Arc<Lens>,
+    tools: Tools,
     budget: Budget,
     /// The largest time there was; the smallest number before the first.
     clock: i64,
@@ -106,7 +110,7 @@ impl Meter {
     pub fn new(settings: MeterSettings, secret: Secret) -> Result<Self, Error> {
         Self::check(&settings)?;
         Ok(Self {
-            lens: Arc::new(Lens::new(&secret)),
+            tools: Tools::new(&secret),
             budget: Budget::new(settings.memory_limit),
             settings,
             secret,
@@ -145,7 +149,7 @@ impl Meter {
 
     /// Makes the words of what leaves, for [`Meter::count`].
     pub fn lens(&self) -> &Arc<Lens> {
-        &self.lens
+        &self.tools.lens
     }
 
     /// Memory of what is measured.
@@ -196,13 +200,13 @@ impl Meter {
         let none = Reading { period, ..Reading::default() };
         self.open
             .get_mut(&period)
-            .map_or(none, |open| open.reading(period, &self.lens, &mut self.budget))
+            .map_or(none, |open| open.reading(period, &self.tools, &mut self.budget))
     }
 
     /// All periods of which there is something to be shown, in order.
     pub fn periods(&mut self) -> Vec<Reading> {
-        let Self { open, lens, budget, .. } = self;
-        let open = open.iter_mut().map(|(period, open)| open.reading(*period, lens, budget));
+        let Self { open, tools, budget, .. } = self;
+        let open = open.iter_mut().map(|(period, open)| open.reading(*period, tools, budget));
         self.finished.iter().cloned().chain(open).collect()
     }
 
@@ -210,7 +214,7 @@ impl Meter {
     /// known, because measuring was stopped.
     pub fn counts(&mut self, period: i64, k: usize) -> Option<(u64, u64)> {
         if let Some(open) = self.open.get_mut(&period) {
-            return open.settled(&self.lens, &mut self.budget).map(|measured| measured.counts(k));
+            return open.settled(&self.tools, &mut self.budget).map(|measured| measured.counts(k));
         }
         let Some(found) = self.finished.iter().rfind(|found| found.period == period) else {
             return Some((0, 0));
@@ -242,7 +246,7 @@ impl Meter {
 
 impl Prepares for Meter {
     fn prepare(&self, value: Value, role: Role) -> Option<Value<'static>> {
-        self.lens.prepare(value, role)
+        self.tools.lens.prepare(value, role)
     }
 }
 

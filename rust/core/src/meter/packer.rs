@@ -1,9 +1,7 @@
 //! Columns of what left, made into loads: all that needs the columns, and nothing that needs the meter.
 
 use super::Released;
-use super::entry::Mark;
 use super::lens::{Desk, Lens, Seen, Sight};
-use super::lines::Release;
 use super::part::GROUP;
 use super::sheet::{Load, ROOM, ROUND, Sheet};
 use crate::column::Column;
@@ -20,7 +18,8 @@ const MOST_PLACES: usize = 1 << 15;
 /// Makes loads of columns.
 #[derive(Default)]
 pub(super) struct Packer {
-    memo: Memo,
+    /// There from the first long columns of integers on.
+    memo: Option<Box<Memo>>,
     rows: Vec<u32>,
     desk: Desk,
     sights: Vec<Sight>,
@@ -30,13 +29,18 @@ pub(super) struct Packer {
 /// Places of values that came a moment ago: most values of a stream are a few. Found by the value itself, which
 /// need not be hashed then. Holds values as they came in, so that it lasts as long as the columns that they
 /// stand in: one call.
-#[derive(Default)]
 struct Memo {
     /// Each value has one place here, and the last one to come there stays. With it the place of its word.
-    known: Vec<(i64, u32)>,
+    known: [(i64, u32); 1 << BITS],
     /// Places in use; those of `known` are counted from `base`, and what is below was forgotten.
     places: usize,
     base: u32,
+}
+
+impl Default for Memo {
+    fn default() -> Self {
+        Self { known: [(0, 0); 1 << BITS], places: 0, base: 1 }
+    }
 }
 
 impl Memo {
@@ -48,10 +52,37 @@ impl Memo {
 
     /// Places begin anew.
     fn begin(&mut self) {
-        self.known.resize(1 << BITS, (0, 0));
         match self.base.checked_add(self.places as u32) {
             Some(base) if base < u32::MAX / 2 => (self.places, self.base) = (0, base.max(1)),
             _ => self.clear(),
+        }
+    }
+
+    /// Notes the places of the values of some rows, at most a round of them.
+    fn place(&mut self, seen: Integers, sheet: &mut Sheet, lens: &Lens) {
+        let (Self { known, places, base }, Integers { values, rows, tweak, .. }) = (self, seen);
+        let (mut unknown, mut count) = ([0; ROUND], 0_usize);
+        let from = sheet.places.len();
+        sheet.places.extend(rows.iter().zip(0..).map(|(row, at)| {
+            let value = values[*row as usize];
+            let (found, place) = known[Memo::home(value)];
+            unknown[count % ROUND] = at;
+            count = count.wrapping_add(usize::from((found != value) | (place < *base)));
+            place.wrapping_sub(*base)
+        }));
+        for unknown in unknown[..count].chunks(GROUP) {
+            let value = |at: &u16| values[rows[usize::from(*at)] as usize];
+            let mut words = [0; GROUP];
+            for (word, at) in words.iter_mut().zip(unknown) {
+                *word = Hasher::integer(value(at)) ^ tweak;
+            }
+            lens.hasher().attributes(&mut words[..unknown.len()], None);
+            for (word, at) in words.into_iter().zip(unknown) {
+                sheet.places[from + usize::from(*at)] = *places as u32;
+                known[Memo::home(value(at))] = (value(at), *base + *places as u32);
+                *places += 1;
+                sheet.words.push(word);
+            }
         }
     }
 
@@ -90,42 +121,50 @@ impl Packer {
     ) -> Result<(), Error> {
         columns.check()?;
         self.sheet.is_first = true;
-        self.memo.begin();
-        let outcome = self.pack_rounds(columns, rotate, lens, &mut take);
-        self.memo.clear();
+        let is_long = columns.times.len() >= LONG;
+        let integers = integers(columns.users, columns.fields).filter(|_| is_long);
+        if integers.is_some() {
+            self.memo.get_or_insert_default().begin();
+        }
+        let outcome = self.pack_rounds(columns, integers, rotate, lens, &mut take);
+        if let Some(memo) = self.memo.as_mut().filter(|_| integers.is_some()) {
+            memo.clear();
+        }
         outcome
     }
 
     fn pack_rounds(
         &mut self,
         Columns { times, users, fields }: Columns,
+        integers: Option<OfOneField>,
         rotate: Option<i64>,
         lens: &Lens,
         take: &mut impl FnMut(&mut Load) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let all = times.len();
-        let integers = integers(users, fields).filter(|_| all >= LONG);
         for start in (0..all).step_by(ROUND) {
             let span = start..all.min(start + ROUND);
             let (period, is_sorted) = one_period(&times[span.clone()], rotate);
-            if let (Some((users, values, released)), Some(period)) = (integers, period) {
+            if let (Some((users, values, released)), Some(period)) = (integers, period)
+                && let Some(mut memo) = self.memo.take()
+            {
                 // The shortest way.
                 self.flush_sights(take)?;
-                let begins = self.sheet.period != period || self.memo.places >= MOST_PLACES;
+                let begins = self.sheet.period != period || memo.places >= MOST_PLACES;
                 if begins || self.sheet.is_full() {
                     self.flush_sheet(take)?;
                 }
                 if begins {
                     (self.sheet.period, self.sheet.is_first) = (period, true);
-                    self.memo.begin();
+                    memo.begin();
                 }
                 let (users, values) = (&users[span.clone()], &values[span.clone()]);
                 let mut rows = std::mem::take(&mut self.rows);
                 choose(span.len(), released.rows.map(|rows| &rows[span.clone()]), &mut rows);
                 let (times, tweak) = (&times[span], released.field.tweak());
                 let seen = Integers { times, users, values, rows: &rows, tweak };
-                self.write(seen, is_sorted, lens);
-                self.rows = rows;
+                self.write(seen, is_sorted, &mut memo, lens);
+                (self.rows, self.memo) = (rows, Some(memo));
                 continue;
             }
             self.flush_sheet(take)?;
@@ -148,7 +187,7 @@ impl Packer {
     }
 
     /// Writes what left of columns of integers onto the sheet.
-    fn write(&mut self, seen: Integers, is_sorted: bool, lens: &Lens) {
+    fn write(&mut self, seen: Integers, is_sorted: bool, memo: &mut Memo, lens: &Lens) {
         let Integers { times, users, rows, .. } = seen;
         let latest = match rows.last() {
             None => return,
@@ -157,46 +196,8 @@ impl Packer {
                 rows.iter().map(|row| times[*row as usize]).fold(times[*last as usize], i64::max)
             }
         };
-        self.sheet.reserve();
-        for rows in rows.chunks(GROUP) {
-            let places = self.places(Integers { rows, ..seen }, lens);
-            let (mut who, mut words) = ([0; GROUP], [0; GROUP]);
-            let (who, words) = (&mut who[..rows.len()], &mut words[..rows.len()]);
-            for (user, row) in who.iter_mut().zip(rows) {
-                *user = users[*row as usize];
-            }
-            lens.hasher().integer_words(who, words);
-            let releases = words.iter().zip(places);
-            let releases = releases.map(|(word, place)| Release::new(Mark::new(*word), place));
-            self.sheet.push(latest, self.memo.places, releases);
-        }
-    }
-
-    /// The places of the values of some rows.
-    fn places(&mut self, seen: Integers, lens: &Lens) -> [u32; GROUP] {
-        let (Self { memo, sheet, .. }, Integers { values, rows, tweak, .. }) = (self, seen);
-        let (mut places, mut unknown, mut count) = ([0; GROUP], [0; GROUP], 0_usize);
-        for (at, row) in rows.iter().enumerate() {
-            let value = values[*row as usize];
-            let (known, place) = memo.known[Memo::home(value)];
-            places[at] = place.wrapping_sub(memo.base);
-            unknown[count % GROUP] = at;
-            count = count.wrapping_add(usize::from((known != value) | (place < memo.base)));
-        }
-        let unknown = &unknown[..count];
-        let mut words = [0; GROUP];
-        for (word, at) in words.iter_mut().zip(unknown) {
-            *word = Hasher::integer(values[rows[*at] as usize]) ^ tweak;
-        }
-        lens.hasher().attributes(&mut words[..count], None);
-        for (word, at) in words.into_iter().zip(unknown) {
-            let value = values[rows[*at] as usize];
-            places[*at] = memo.places as u32;
-            memo.known[Memo::home(value)] = (value, memo.base + memo.places as u32);
-            memo.places += 1;
-            sheet.words.push(word);
-        }
-        places
+        self.sheet.push(latest, rows.iter().map(|row| users[*row as usize]));
+        memo.place(seen, &mut self.sheet, lens);
     }
 
     fn flush_sheet(
@@ -252,9 +253,13 @@ impl Columns<'_> {
 /// are in order, which is told sooner than the first and the last of them.
 fn one_period(times: &[i64], rotate: Option<i64>) -> (Option<i64>, bool) {
     let (Some(first), Some(last)) = (times.first(), times.last()) else { return (None, true) };
-    // Without a branch for each.
-    let is_sorted =
-        times.iter().zip(&times[1..]).fold(true, |sorted, (one, next)| sorted & (one <= next));
+    // Without a branch for each, and without a comparison, which not every CPU has for two of them at once: the highest bit
+    // of a difference tells which is larger, unless that was too large; then the difference has it wrong.
+    let back = times.iter().zip(&times[1..]).fold(0, |back, (one, next)| {
+        let difference = next.wrapping_sub(*one);
+        back | difference ^ ((next ^ one) & (difference ^ next))
+    });
+    let is_sorted = back >= 0;
     let (earliest, latest) = if is_sorted {
         (*first, *last)
     } else {
@@ -266,11 +271,11 @@ fn one_period(times: &[i64], rotate: Option<i64>) -> (Option<i64>, bool) {
     (is_one.then(|| of(latest)), is_sorted)
 }
 
+/// Users and values, and the field itself.
+type OfOneField<'a> = (&'a [i64], &'a [i64], &'a Released<'a>);
+
 /// The columns of one field, where they are integers and nothing is missing.
-fn integers<'a>(
-    users: &'a dyn Column,
-    fields: &'a [Released<'a>],
-) -> Option<(&'a [i64], &'a [i64], &'a Released<'a>)> {
+fn integers<'a>(users: &'a dyn Column, fields: &'a [Released<'a>]) -> Option<OfOneField<'a>> {
     let [field] = fields else { return None };
     Some((users.words()?, field.values.words()?, field))
 }
@@ -291,4 +296,23 @@ fn choose(all: usize, released: Option<&[u8]>, rows: &mut Vec<u32>) {
         count += usize::from(*left != 0);
     }
     rows.truncate(count);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_two_times_are_in_order_or_not() {
+        let times = [i64::MIN, i64::MIN + 1, -9, -1, 0, 1, 9, i64::MAX - 1, i64::MAX];
+        for one in times {
+            for next in times {
+                let (period, is_sorted) = one_period(&[one, one, next], None);
+                assert_eq!(is_sorted, one <= next, "{one} {next}");
+                assert_eq!(period.is_some(), one.min(next) > i64::MIN);
+            }
+        }
+        assert_eq!(one_period(&[5, 9, 7], Some(5)), (Some(1), false));
+        assert_eq!(one_period(&[5, 10, 7], Some(5)), (None, false));
+    }
 }

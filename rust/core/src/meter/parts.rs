@@ -8,40 +8,22 @@
 //! they wait in logs, which costs a write; a part then takes in many, and waits for its memory once. (Joins
 //! of databases are made like that.)
 
-use super::block::{Block, Pool};
 use super::changed::Changed;
+use super::desk::{Desk, Range};
 use super::entry::Mark;
-use super::growth::{Lack, is_of_latter};
+use super::growth::is_of_latter;
 use super::lines::{Release, User};
+use super::log::Log;
 use super::part::{GROUP, Part};
 use super::table::Full;
+use super::tools::{Sorted, Tools};
 use crate::key::Hasher;
 use crate::memory::{Budget, fetch};
 
-/// Releases that the shortest log has room for, and the longest.
-const SHORTEST: usize = 64;
-const LONGEST: usize = 1 << 12;
-
-/// Releases of a log that are fetched for one by one.
-const FEW: usize = 16;
-
-struct Log {
-    releases: Block<Release>,
-    len: usize,
-    /// Stands among those that wait for a look.
-    waits: bool,
-}
-
-impl Log {
-    fn new(length: usize, pool: &mut Pool, budget: &mut Budget) -> Result<Self, Full> {
-        Ok(Self { releases: pool.take(length, budget)?, len: 0, waits: false })
-    }
-}
-
-/// About one release for each line of the part: so a release fetches one line at most, instead of three.
-fn length_for(part: &Part) -> usize {
-    (1_usize << part.room().ilog2()).clamp(SHORTEST, LONGEST)
-}
+/// With fewer releases they are not worth two desks.
+const MANY: usize = 1 << 12;
+/// Parts of each half whose users are looked at together.
+const SOME: usize = 16;
 
 /// The users of a period.
 pub(super) struct Parts {
@@ -53,22 +35,22 @@ pub(super) struct Parts {
     logs: Vec<Log>,
     /// Parts that something waits for, and maybe others.
     waiting: Vec<u32>,
-    pool: Pool,
+    /// All that comes is taken in at the first; before a look both are used.
+    desks: [Desk; 2],
     /// Scatters words over the lines of a part: secret, so that nobody can make them meet.
     spread: u64,
-    pub(super) pairs: u64,
-    pub(super) changed: Changed,
 }
 
 impl Parts {
     pub(super) fn new(spread: u64, budget: &mut Budget) -> Result<Self, Full> {
-        let mut pool = Pool::default();
-        let first = Part::new(0, &mut pool, budget)
-            .and_then(|part| Ok((Log::new(length_for(&part), &mut pool, budget)?, part)));
+        let mut desks = <[Desk; 2]>::default();
+        let pool = &mut desks[0].pool;
+        let first =
+            Part::new(0, pool, budget).and_then(|part| Ok((Log::new(&part, pool, budget)?, part)));
         let (log, part) = match first {
             Ok(first) => first,
             Err(full) => {
-                pool.free(budget);
+                desks.into_iter().for_each(|desk| desk.pool.free(budget));
                 return Err(full);
             }
         };
@@ -78,15 +60,23 @@ impl Parts {
             parts: vec![part],
             logs: vec![log],
             waiting: Vec::new(),
-            pool,
+            desks,
             spread: spread | 1,
-            pairs: 0,
-            changed: Changed::Some(Vec::new()),
         })
     }
 
     pub(super) fn free(self, budget: &mut Budget) {
-        self.pool.free(budget);
+        self.desks.into_iter().for_each(|desk| desk.pool.free(budget));
+    }
+
+    /// Releases that were new.
+    pub(super) fn pairs(&self) -> u64 {
+        self.desks.iter().map(|desk| desk.pairs).sum()
+    }
+
+    /// Who changed since this was asked for, as far as it is known.
+    pub(super) fn changed(&mut self) -> [Changed; 2] {
+        self.desks.each_mut().map(|desk| std::mem::take(&mut desk.changed))
     }
 
     #[inline(always)]
@@ -140,12 +130,12 @@ impl Parts {
     ) -> Result<(), Full> {
         let log = &mut self.logs[number];
         if log.waits
-            && let Some(place) = log.releases.get_mut(log.len)
+            && let Some(place) = log.releases.get_mut(log.end)
         {
             *place = release;
-            log.len = log.len.wrapping_add(1);
+            log.end = log.end.wrapping_add(1);
             // The line behind: there are many logs, and a write waits for its line.
-            log.releases.prefetch(log.len.wrapping_add(4));
+            log.releases.prefetch(log.end.wrapping_add(4));
             return Ok(());
         }
         self.note_anew(release, hasher, budget)
@@ -159,7 +149,7 @@ impl Parts {
         budget: &mut Budget,
     ) -> Result<(), Full> {
         let mut number = self.part_of(release.user());
-        while self.logs[number].len == self.logs[number].releases.len() {
+        while self.logs[number].is_full() {
             self.take_in(number, hasher, budget)?;
             number = self.part_of(release.user());
         }
@@ -173,75 +163,74 @@ impl Parts {
             log.waits = true;
             self.waiting.push(number as u32);
         }
-        log.releases[log.len] = release;
-        log.len += 1;
+        log.releases[log.end] = release;
+        log.end += 1;
     }
 
     /// Brings everything to its part.
-    pub(super) fn take_in_all(&mut self, hasher: &Hasher, budget: &mut Budget) -> Result<(), Full> {
-        // A part that is cut meanwhile gets to the end of the list again, with its other half.
+    pub(super) fn take_in_all(&mut self, tools: &Tools, budget: &mut Budget) -> Result<(), Full> {
+        let hasher = tools.lens.hasher();
+        let logs = self.waiting.iter().map(|number| &self.logs[*number as usize]);
+        let count = logs.map(|log| log.waiting().len()).sum();
+        if count >= MANY {
+            self.take_in_at_both(count, tools, budget)?;
+        }
+        // A part that is cut gets to the end of the list again, with its other half.
         while !self.waiting.is_empty() {
             let some = self.waiting.split_off(self.waiting.len().saturating_sub(GROUP));
-            self.fetch(&some);
-            for number in some {
-                self.logs[number as usize].waits = false;
-                self.take_in(number as usize, hasher, budget)?;
+            let Self { desks: [desk, _], parts, logs, spread, .. } = self;
+            let range = Range { first: 0, parts, logs };
+            let left = desk.take_in_some(&some, range, *spread, hasher, budget)?;
+            for number in left {
+                self.waiting.push(number);
+                self.cut(number as usize, budget)?;
             }
         }
         Ok(())
     }
 
-    /// Tells the CPU what parts will need that only few releases wait for.
-    fn fetch(&self, numbers: &[u32]) {
-        let each = |fetch: &dyn Fn(&Part, &Release)| {
-            for number in numbers {
-                let (part, log) = (&self.parts[*number as usize], &self.logs[*number as usize]);
-                if log.len <= FEW {
-                    log.releases[..log.len].iter().for_each(|release| fetch(part, release));
-                }
-            }
-        };
-        each(&|part, release| part.prefetch_user(release.user()));
-        each(&|part, release| _ = part.guess(release.user()));
+    /// Brings everything to its part, but for the parts that must be cut in two.
+    fn take_in_at_both(
+        &mut self,
+        count: usize,
+        tools: &Tools,
+        budget: &mut Budget,
+    ) -> Result<(), Full> {
+        let middle = self.parts.len() / 2;
+        let is_of_first = |number: &u32| (*number as usize) < middle;
+        let (first, second) = std::mem::take(&mut self.waiting).into_iter().partition(is_of_first);
+        let mut numbers: [Vec<u32>; 2] = [first, second];
+        let Self { desks: [desk, other], parts, logs, spread, .. } = self;
+        let (parts, other_parts) = parts.split_at_mut(middle);
+        let (logs, other_logs) = logs.split_at_mut(middle);
+        let [first, second] = &mut numbers;
+        let both = [
+            (desk, first, Range { first: 0, parts, logs }),
+            (other, second, Range { first: middle, parts: other_parts, logs: other_logs }),
+        ];
+        tools.both(both, count, budget, |(desk, numbers, range), lease| {
+            let hasher = tools.lens.hasher();
+            *numbers = desk.take_in_some(numbers, range, *spread, hasher, lease)?;
+            Ok(())
+        })?;
+        self.waiting = numbers.concat();
+        Ok(())
     }
 
     /// Brings to a part what waits for it, until it must be cut in two; what is left waits for the halves.
     fn take_in(&mut self, number: usize, hasher: &Hasher, budget: &mut Budget) -> Result<(), Full> {
-        let Self { parts, logs, pool, spread, changed, .. } = self;
-        let (part, log) = (&mut parts[number], &mut logs[number]);
-        // Many releases come to all lines, few to some.
-        if log.len > part.lines() {
-            part.prefetch();
-        }
-        let mut done = 0;
-        let mut prints = [0; GROUP];
-        while done < log.len {
-            match part.lack() {
-                None => {}
-                Some(Lack::Room) => part.grow(*spread, pool, budget)?,
-                Some(Lack::Cut) => return self.cut(number, done, budget),
-            }
-            let group = &log.releases[done..log.len.min(done + GROUP)];
-            for (release, print) in group.iter().zip(&mut prints) {
-                *print = u128::from(release.value());
-            }
-            hasher.user_words(&mut prints[..group.len()]);
-            self.pairs += part.take(group, &prints, *spread, changed) as u64;
-            done += group.len();
-        }
-        log.len = 0;
-        let wanted = length_for(part);
-        if log.releases.len() < wanted {
-            let longer = pool.take(wanted, budget)?;
-            pool.give(std::mem::replace(&mut log.releases, longer));
+        let Self { desks: [desk, _], parts, logs, spread, .. } = self;
+        let both = (&mut parts[number], &mut logs[number]);
+        if !desk.take_in(number, both, *spread, hasher, budget)? {
+            self.cut(number, budget)?;
         }
         Ok(())
     }
 
     /// Cuts a part in two. The first releases of its log have been taken in; the rest goes on waiting.
     #[cold]
-    fn cut(&mut self, number: usize, done: usize, budget: &mut Budget) -> Result<(), Full> {
-        let Self { directory, parts, logs, pool, spread, .. } = self;
+    fn cut(&mut self, number: usize, budget: &mut Budget) -> Result<(), Full> {
+        let Self { directory, parts, logs, desks: [Desk { pool, .. }, _], spread, .. } = self;
         let new = u32::try_from(parts.len()).map_err(|_| Full)?;
         let depth = parts[number].depth;
         // Marks of this many bits in common are next to impossible.
@@ -250,9 +239,13 @@ impl Parts {
         }
         let mark = parts[number].users().first().ok_or(Full)?.mark();
         let latter = parts[number].cut(*spread, pool, budget)?;
-        let length = logs[number].releases.len();
-        let log = Log { waits: logs[number].waits, ..Log::new(length, pool, budget)? };
-        logs.push(Log::new(length, pool, budget)?);
+        // What is left of the log goes on waiting: each half may get all of it.
+        let Log { waits, start, ref releases, .. } = logs[number];
+        let mut log = Log { waits, ..Log::of_length(releases.len(), pool, budget)? };
+        let mut other = Log::of_length(releases.len(), pool, budget)?;
+        log.begin(number, start);
+        other.begin(logs.len(), start);
+        logs.push(other);
         parts.push(latter);
         if depth == self.depth {
             *directory = directory.iter().flat_map(|part| [*part; 2]).collect();
@@ -262,18 +255,50 @@ impl Parts {
         let shared = 1_usize << (self.depth - depth);
         let first = (mark.high >> 1).wrapping_shr(63 - self.depth) as usize & !(shared - 1);
         directory[first + shared / 2..first + shared].fill(new);
-        // What is left of the log goes on waiting: each half may get all of it.
-        let Log { releases, len, .. } = std::mem::replace(&mut logs[number], log);
-        for release in &releases[done..len] {
+        let whole = std::mem::replace(&mut logs[number], log);
+        for release in whole.waiting() {
             let half = if is_of_latter(release.user(), depth) { new as usize } else { number };
             self.put(half, *release);
         }
-        self.pool.give(releases);
+        self.desks[0].pool.give(whole.releases);
         Ok(())
     }
 
-    pub(super) fn users_mut(&mut self) -> impl Iterator<Item = &mut User> {
-        self.parts.iter_mut().flat_map(Part::users_mut)
+    /// Gives the fingerprints of all users, some at a time, each time of two halves of them, by the half of the classes that
+    /// each is for, which is told. From then on nobody has changed.
+    pub(super) fn prints(
+        &mut self,
+        tools: &Tools,
+        class_half: impl Fn(&Mark) -> usize + Sync,
+        mut take: impl FnMut(&[Sorted<Mark>; 2]) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        let mut prints = <[Sorted<Mark>; 2]>::default();
+        let middle = self.parts.len() / 2;
+        let (first, second) = self.parts.split_at_mut(middle);
+        let mut halves = [first, second].map(|half| half.chunks_mut(SOME));
+        loop {
+            let some = halves.each_mut().map(Iterator::next);
+            if some.iter().all(Option::is_none) {
+                return Ok(());
+            }
+            let [one, other] = some.map(Option::unwrap_or_default);
+            let [of_one, of_other] = &mut prints;
+            let count = users_of(one) + users_of(other);
+            // No memory is asked for.
+            let none = &mut Budget::new(Some(0));
+            let both = [(one, of_one), (other, of_other)];
+            tools.both(both, count, none, |(parts, sorted), _| {
+                sorted.sort(users_of(parts), |ends| {
+                    for user in parts.iter_mut().flat_map(Part::users_mut) {
+                        user.has_changed = 0;
+                        let print = Mark::new(user.print());
+                        ends.put(print, class_half(&print));
+                    }
+                });
+                Ok(())
+            })?;
+            take(&prints)?;
+        }
     }
 
     pub(super) fn prefetch_user(&self, mark: Mark) {
@@ -287,8 +312,12 @@ impl Parts {
 
     /// The parts, and what waits for each of them.
     pub(super) fn all(&self) -> impl ExactSizeIterator<Item = (&Part, &[Release])> {
-        self.parts.iter().zip(&self.logs).map(|(part, log)| (part, &log.releases[..log.len]))
+        self.parts.iter().zip(&self.logs).map(|(part, log)| (part, log.waiting()))
     }
+}
+
+fn users_of(parts: &[Part]) -> usize {
+    parts.iter().map(|part| part.count).sum()
 }
 
 #[cfg(test)]

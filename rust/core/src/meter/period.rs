@@ -1,7 +1,7 @@
 //! One period: who has which values, and how many look the same.
 //!
 //! ```text
-//! (user, value) ─→ values: the value's number ─→ parts: is it new? fingerprint ^= the number's word
+//! (user, value) ─→ values: the value's number ─→ users: is it new? fingerprint ^= the number's word
 //!
 //! a look        ─→ users who changed ─→ classes: one less in the one, one more in the other
 //! ```
@@ -51,6 +51,7 @@ use super::lines::{MOST_VALUES, Release};
 use super::part::{GROUP, Part};
 use super::parts::Parts;
 use super::table::{Full, Table};
+use super::tools::Tools;
 use crate::memory::Budget;
 use std::collections::BTreeMap;
 
@@ -72,15 +73,15 @@ pub struct Shown {
 /// The sets of one period.
 pub(super) struct Period {
     values: Values,
-    parts: Parts,
+    pub(super) users: Parts,
     classes: Classes,
 }
 
 impl Period {
     pub(super) fn new(lens: &Lens, budget: &mut Budget) -> Result<Self, Full> {
         let values = Values::new(budget)?;
-        let parts = match Parts::new(lens.spread(), budget) {
-            Ok(parts) => parts,
+        let users = match Parts::new(lens.spread(), budget) {
+            Ok(users) => users,
             Err(full) => {
                 values.free(budget);
                 return Err(full);
@@ -90,17 +91,17 @@ impl Period {
             Ok(classes) => classes,
             Err(full) => {
                 values.free(budget);
-                parts.free(budget);
+                users.free(budget);
                 return Err(full);
             }
         };
-        Ok(Self { values, parts, classes })
+        Ok(Self { values, users, classes })
     }
 
     /// Gives its memory back.
     pub(super) fn free(self, budget: &mut Budget) {
         self.values.free(budget);
-        self.parts.free(budget);
+        self.users.free(budget);
         self.classes.free(budget);
     }
 
@@ -115,16 +116,11 @@ impl Period {
             if self.values.len() > IN_CACHE {
                 group.iter().for_each(|sight| self.values.prefetch((sight.value >> 64) as u64));
             }
-            let mut numbers = [0; GROUP];
-            for (sight, number) in group.iter().zip(&mut numbers) {
-                *number = self.number(sight.value, budget)?;
-            }
             let mut releases = [Release::default(); GROUP];
-            let releases = &mut releases[..group.len()];
-            for ((sight, number), release) in group.iter().zip(numbers).zip(&mut *releases) {
-                *release = Release::new(Mark::new(sight.user), number);
+            for (sight, release) in group.iter().zip(&mut releases) {
+                *release = Release::new(Mark::new(sight.user), self.number(sight.value, budget)?);
             }
-            self.parts.note_group(releases, lens.hasher(), budget)?;
+            self.users.note_group(&releases[..group.len()], lens.hasher(), budget)?;
         }
         Ok(())
     }
@@ -140,15 +136,15 @@ impl Period {
     }
 
     /// Brings everything up to date. After an error it is not to be used any more.
-    pub(super) fn settle(&mut self, lens: &Lens, budget: &mut Budget) -> Result<(), Full> {
-        self.parts.take_in_all(lens.hasher(), budget)?;
-        self.classes.follow(&mut self.parts, budget)
+    pub(super) fn settle(&mut self, tools: &Tools, budget: &mut Budget) -> Result<(), Full> {
+        self.users.take_in_all(tools, budget)?;
+        self.classes.follow(&mut self.users, tools, budget)
     }
 
     /// What there is to be shown, once it is settled.
     pub(super) fn shown(&self) -> Shown {
         let (users, classes) = self.classes.counts();
-        Shown { users, classes, sizes: self.classes.sizes(), pairs: self.parts.pairs }
+        Shown { users, classes, sizes: self.classes.sizes(), pairs: self.users.pairs() }
     }
 
     /// Visible users, and those of them whose k is at least this, once it is settled.
@@ -163,7 +159,7 @@ impl Period {
 
     /// The parts, and what waits for each of them.
     pub(super) fn parts(&self) -> impl ExactSizeIterator<Item = (&Part, &[Release])> {
-        self.parts.all()
+        self.users.all()
     }
 
     /// Takes over a value that was saved; false if it was there.
@@ -178,17 +174,6 @@ impl Period {
         lens: &Lens,
         budget: &mut Budget,
     ) -> Result<(), Full> {
-        self.parts.note(release, lens.hasher(), budget)
-    }
-
-    /// Takes in that users have values: at most a group.
-    #[inline(always)]
-    pub(super) fn put_releases(
-        &mut self,
-        releases: &[Release],
-        lens: &Lens,
-        budget: &mut Budget,
-    ) -> Result<(), Full> {
-        self.parts.note_group(releases, lens.hasher(), budget)
+        self.users.note(release, lens.hasher(), budget)
     }
 }

@@ -98,8 +98,8 @@ impl Meter {
             check(last.is_none_or(|(last, _)| *last < period))?;
             check(!meter.is_over(period) && period <= meter.period())?;
             let is_measured = body.truth()?;
-            let Self { lens, budget, .. } = &mut meter;
-            let measured = if is_measured { read_period(body, lens, budget)? } else { None };
+            let Self { tools, budget, .. } = &mut meter;
+            let measured = if is_measured { read_period(body, &tools.lens, budget)? } else { None };
             meter.open.insert(period, Open(measured));
         }
         Ok(meter)

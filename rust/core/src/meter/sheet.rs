@@ -1,7 +1,7 @@
 //! Releases on their way to a meter: hashed, in the order in which they came, and small.
 //!
 //! ```text
-//! sheet     of one period:  groups: latest time | releases: user, place of the value | words of new values
+//! sheet     of one period:  latest time | releases: user, place of the value | words of new values
 //! ```
 //!
 //! A value's number in its period is known to who takes in alone. So a release names its value by a *place*,
@@ -9,6 +9,7 @@
 //! that they begin anew. Nothing here needs the meter to be looked at: it may be elsewhere, at work.
 
 use super::Meter;
+use super::entry::Mark;
 use super::lens::{Lens, Sight};
 use super::lines::Release;
 use super::open::Open;
@@ -18,7 +19,7 @@ use super::table::Full;
 use crate::memory::Budget;
 
 /// Releases that a sheet has room for, but for those of a last round.
-pub(super) const ROOM: usize = 1 << 13;
+pub(super) const ROOM: usize = 1 << 15;
 /// Rows that are hashed together: they stay in the cache.
 pub(super) const ROUND: usize = 256;
 
@@ -42,19 +43,12 @@ impl Load {
         LEAST
             + match self {
                 Self::Sights(sights) => size_of_val(&sights[..]),
-                Self::Sheet(sheet) => size_of_val(&sheet.releases[..]),
+                Self::Sheet(sheet) => {
+                    size_of_val(&sheet.users[..]) + size_of_val(&sheet.places[..])
+                }
                 _ => 0,
             }
     }
-}
-
-/// A few releases, which are taken in together.
-#[derive(Clone, Copy)]
-struct Group {
-    latest: i64,
-    /// Where they end, and how many places are known by then.
-    releases: u32,
-    places: u32,
 }
 
 /// Releases of one period.
@@ -63,8 +57,10 @@ pub(super) struct Sheet {
     pub(super) period: i64,
     /// Places are counted from 0 again.
     pub(super) is_first: bool,
-    groups: Vec<Group>,
-    releases: Vec<Release>,
+    /// The largest time of them.
+    latest: i64,
+    users: Vec<i64>,
+    pub(super) places: Vec<u32>,
     /// The words of places that are new.
     pub(super) words: Vec<u128>,
 }
@@ -72,37 +68,32 @@ pub(super) struct Sheet {
 impl Sheet {
     /// Begins anew, with the memory it has.
     pub(super) fn clear(&mut self) {
-        self.groups.clear();
-        self.releases.clear();
+        self.users.clear();
+        self.places.clear();
         self.words.clear();
     }
 
     /// Has memory for all that it will hold: lists that grow are copied.
-    pub(super) fn reserve(&mut self) {
-        if self.releases.capacity() == 0 {
-            self.releases.reserve_exact(ROOM + ROUND);
+    fn reserve(&mut self) {
+        if self.users.capacity() == 0 {
+            self.users.reserve_exact(ROOM + ROUND);
+            self.places.reserve_exact(ROOM + ROUND);
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty()
+        self.users.is_empty()
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.releases.len() >= ROOM
+        self.users.len() >= ROOM
     }
 
-    /// Notes releases that are taken in together; `places` are known by now.
-    #[inline(always)]
-    pub(super) fn push(
-        &mut self,
-        latest: i64,
-        places: usize,
-        releases: impl Iterator<Item = Release>,
-    ) {
-        self.releases.extend(releases);
-        let (releases, places) = (self.releases.len() as u32, places as u32);
-        self.groups.push(Group { latest, releases, places });
+    /// Notes the users of some releases, whose largest time this is; the places of their values follow.
+    pub(super) fn push(&mut self, latest: i64, users: impl Iterator<Item = i64>) {
+        self.reserve();
+        self.latest = if self.is_empty() { latest } else { latest.max(self.latest) };
+        self.users.extend(users);
     }
 }
 
@@ -119,51 +110,45 @@ impl Meter {
     }
 
     fn take_sheet(&mut self, sheet: &Sheet) {
-        let mut numbers = std::mem::take(&mut self.numbers);
         if sheet.is_first {
-            numbers.clear();
+            self.numbers.clear();
         }
-        let (period, mut start, mut words) = (sheet.period, 0, &sheet.words[..]);
-        for group in &sheet.groups {
-            let releases = &sheet.releases[start..group.releases as usize];
-            start = group.releases as usize;
-            self.advance(group.latest);
-            if self.is_over(period) {
-                self.late(period, releases.len() as u64);
-                continue;
-            }
-            let Self { open, lens, budget, .. } = self;
-            let open = open.entry(period).or_insert_with(|| Open(Period::new(lens, budget).ok()));
-            // Where it stops to be measured it does for good: no number is asked for any more.
-            let Some(measured) = &mut open.0 else { continue };
-            let (new, rest) = words.split_at(group.places as usize - numbers.len());
-            words = rest;
-            let counted = measured.take_group(releases, new, &mut numbers, lens, budget);
-            open.check(counted, budget);
+        // No time of a period ends it: either all of the sheet is late, or nothing.
+        self.advance(sheet.latest);
+        let period = sheet.period;
+        if self.is_over(period) {
+            return self.late(period, sheet.users.len() as u64);
         }
-        self.numbers = numbers;
+        let Self { open, numbers, tools, budget, .. } = self;
+        let open = open.entry(period).or_insert_with(|| Open::new(tools, budget));
+        // Where it stops to be measured it does for good: no number is asked for any more.
+        let Some(measured) = &mut open.0 else { return };
+        let taken = measured.take_sheet(sheet, numbers, &tools.lens, budget);
+        open.check(taken, budget);
     }
 }
 
 impl Period {
-    /// Takes in a group, once the values at new places have their numbers.
-    #[inline(always)]
-    fn take_group(
+    /// Takes in a sheet, once the values at new places have their numbers.
+    fn take_sheet(
         &mut self,
-        releases: &[Release],
-        new: &[u128],
+        sheet: &Sheet,
         numbers: &mut Vec<u32>,
         lens: &Lens,
         budget: &mut Budget,
     ) -> Result<(), Full> {
-        for word in new {
+        for word in &sheet.words {
             numbers.push(self.number(*word, budget)?);
         }
-        let mut group = [Release::default(); GROUP];
-        let group = &mut group[..releases.len()];
-        for (to, release) in group.iter_mut().zip(releases) {
-            *to = release.of(numbers[release.value() as usize]);
+        let mut words = [0; GROUP];
+        let mut releases = [Release::default(); GROUP];
+        for (users, places) in sheet.users.chunks(GROUP).zip(sheet.places.chunks(GROUP)) {
+            lens.hasher().integer_words(users, &mut words[..users.len()]);
+            for ((release, word), place) in releases.iter_mut().zip(words).zip(places) {
+                *release = Release::new(Mark::new(word), numbers[*place as usize]);
+            }
+            self.users.note_group(&releases[..users.len()], lens.hasher(), budget)?;
         }
-        self.put_releases(group, lens, budget)
+        Ok(())
     }
 }
