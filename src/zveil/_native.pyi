@@ -384,12 +384,13 @@ class Meter:
         self,
         times: Any,
         users: Any,
-        fields: Sequence[tuple[str, Any, builtins.bytes | None]],
+        fields: Sequence[tuple[str, Any, Any]],
         unit_ns: int,
     ) -> None:
         """Take in Arrow arrays of one length: for each field its name, its values, what left.
 
-        That has a byte for each row, 0 where the value was veiled; None if all were released.
+        That is an Arrow array too, of a byte for each row, 0 where the value was veiled; or None if
+        all were released.
         """
 
     def advance(self, time_ns: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,6 +39,15 @@ def aligned(columns: Sequence[Columns], names: Sequence[str]) -> Iterator[list[p
     table = pa.Table.from_arrays(arrays, names=list(names))
     for batch in table.to_batches():
         yield list(batch.columns)
+
+
+def flags(mask: npt.NDArray[np.bool_]) -> pa.Array:
+    """Give a mask as bytes, 0 and 1, where it lies.
+
+    >>> flags(np.array([True, False])).to_pylist()
+    [1, 0]
+    """
+    return pa.array(mask.view(np.uint8))
 
 
 def _arrow(column: Columns, name: str) -> pa.Array | pa.ChunkedArray:

@@ -1,9 +1,12 @@
 //! `zveil._native.Meter`: the core's meter, with its thread, behind a lock. Its documentation is in `_native.pyi`.
 
-use crate::columns::{Import, column};
+use crate::columns::{Import, column, unsupported};
 use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::times::{self, Scale};
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt8Type;
+use arrow_array::{Array, ArrayRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, MutexGuard, TryLockResult};
@@ -37,7 +40,14 @@ impl Meter {
 }
 
 /// The name of a field, its values, and a byte for each row, 0 where it did not leave.
-type OfField<'py> = (String, Bound<'py, PyAny>, Option<Vec<u8>>);
+type OfField<'py> = (String, Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
+/// Bytes that lie in an Arrow array.
+fn bytes(array: &ArrayRef) -> PyResult<&[u8]> {
+    let bytes = array.as_primitive_opt::<UInt8Type>().filter(|bytes| bytes.null_count() == 0);
+    let bytes = bytes.ok_or_else(|| unsupported("released", "whole bytes", "something else"))?;
+    Ok(bytes.values())
+}
 
 #[pymethods]
 impl Meter {
@@ -67,7 +77,10 @@ impl Meter {
         let users = Import::new(users, "users").array()?;
         let fields = fields
             .into_iter()
-            .map(|(name, values, rows)| Ok((name, Import::new(&values, "values").array()?, rows)))
+            .map(|(name, values, rows)| {
+                let rows = rows.map(|rows| Import::new(&rows, "released").array()).transpose()?;
+                Ok((name, Import::new(&values, "values").array()?, rows))
+            })
             .collect::<PyResult<Vec<_>>>()?;
         py.detach(|| {
             let times = times::column(&times, scale(unit_ns))?;
@@ -82,9 +95,10 @@ impl Meter {
                 .zip(&columns)
                 .map(|((name, _, rows), values)| {
                     let field = meter.lens().field(name);
-                    Released { field, values: &**values, rows: rows.as_deref() }
+                    let rows = rows.as_ref().map(bytes).transpose()?;
+                    Ok(Released { field, values: &**values, rows })
                 })
-                .collect();
+                .collect::<PyResult<_>>()?;
             meter.add(&times, &*users, &fields).map_err(Failure::from)?;
             Ok(())
         })

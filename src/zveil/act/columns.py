@@ -13,7 +13,7 @@ from zveil._native import EventIds, Keyring, NameFilter, Names
 from zveil.act.levels import Levels, bools
 from zveil.act.moments import Moments, rounded_type
 from zveil.act.swaps import Swaps, plain
-from zveil.columns import aligned
+from zveil.columns import aligned, flags
 from zveil.gate import Gate
 from zveil.meter import Meter
 from zveil.policy import Attribute, Policy
@@ -224,7 +224,7 @@ class ColumnsAct:
             if self._hides_empty and _is_text(values.type):
                 lengths = pc.fill_null(pc.binary_length(_decoded(values)), 0)
                 seen = mask & (lengths.to_numpy(zero_copy_only=False) > 0)
-            fields.append((name, seen.tobytes()))
+            fields.append((name, flags(seen)))
         names = ["times", "users", *self._policy.names]
         unit = 1 if self.moments.unit is None else UNITS_NS[self.moments.unit]
         for when, who, *what in aligned([times, columns[1], *columns[2 : len(names)]], names):

@@ -108,7 +108,7 @@ class Meter(_native.Meter):
         """
         import numpy as np
 
-        from zveil.columns import aligned
+        from zveil.columns import aligned, flags
 
         unit = self._unit_ns if time_unit is None else unit_ns(time_unit)
         mask = None if released is None else np.asarray(released, np.bool_)
@@ -119,7 +119,7 @@ class Meter(_native.Meter):
         start = 0
         for when, who, what in aligned([times, users, values], ["times", "users", "values"]):
             stop = start + len(when)
-            left = None if mask is None else mask[start:stop].tobytes()
+            left = None if mask is None else flags(mask[start:stop])
             self._add_arrays(when, who, [(field, what, left)], unit)
             start = stop
 
