@@ -4,9 +4,10 @@ use super::changed::Changed;
 use super::entry::{Class, ClassLine, Mark};
 use super::part::GROUP;
 use super::parts::Parts;
+use super::prints::{Prints, half_of};
 use super::sizes::Sizes;
 use super::table::{Full, Table};
-use super::tools::{Sorted, Tools};
+use super::tools::Tools;
 use crate::memory::Budget;
 use std::collections::BTreeMap;
 
@@ -17,12 +18,6 @@ pub(super) struct Classes([Half; 2]);
 struct Half {
     table: Table<ClassLine>,
     sizes: Sizes,
-}
-
-/// By a bit that nothing else is told by within a half.
-#[inline(always)]
-fn half_of(print: &Mark) -> usize {
-    (print.low >> 1 & 1) as usize
 }
 
 impl Classes {
@@ -79,16 +74,16 @@ impl Classes {
         for (before, now) in &moves[..changed.len()] {
             if *before != 0 {
                 let mark = Mark::new(*before);
-                self.0[half_of(&mark)].leave(mark);
+                self.0[half_of(mark)].leave(mark);
             }
             let mark = Mark::new(*now);
-            self.0[half_of(&mark)].join(mark, budget)?;
+            self.0[half_of(mark)].join(mark, budget)?;
         }
         Ok(())
     }
 
     fn prefetch(&self, mark: Mark) {
-        self.0[half_of(&mark)].table.prefetch(mark.high);
+        self.0[half_of(mark)].table.prefetch(mark.high);
     }
 
     fn count_anew(
@@ -98,13 +93,17 @@ impl Classes {
         budget: &mut Budget,
     ) -> Result<(), Full> {
         self.0.iter_mut().for_each(Half::clear);
-        users.prints(tools, half_of, |prints| {
-            let count = prints.iter().map(Sorted::len).sum();
-            let [one, other] = prints.each_ref().map(Sorted::halves);
+        users.prints(tools, budget, |prints, budget| {
+            let count = prints.iter().map(Prints::len).sum();
             let [first, second] = &mut self.0;
-            let both = [(first, [one[0], other[0]]), (second, [one[1], other[1]])];
-            tools.both(both, count, budget, |(half, prints), lease| {
-                prints.iter().try_for_each(|prints| half.join_all(prints, lease))
+            tools.both([(0, first), (1, second)], count, budget, |(number, half), lease| {
+                let [one, other] = prints;
+                half.table.reserve(one.classes_with(other, number), lease)?;
+                let mut groups = one.of_half(number).zip(other.of_half(number));
+                groups.try_for_each(|(one, other)| {
+                    half.join_all(one, lease)?;
+                    half.join_all(other, lease)
+                })
             })
         })
     }

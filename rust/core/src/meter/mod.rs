@@ -26,6 +26,7 @@ mod packer;
 mod part;
 mod parts;
 mod period;
+mod prints;
 mod saved;
 mod sheet;
 mod sizes;

@@ -15,15 +15,16 @@ use super::growth::is_of_latter;
 use super::lines::{Release, User};
 use super::log::Log;
 use super::part::{GROUP, Part};
+use super::prints::Prints;
 use super::table::Full;
-use super::tools::{Sorted, Tools};
+use super::tools::Tools;
 use crate::key::Hasher;
 use crate::memory::{Budget, fetch};
 
 /// With fewer releases they are not worth two desks.
 const MANY: usize = 1 << 12;
-/// Parts of each half whose users are looked at together.
-const SOME: usize = 16;
+/// Parts whose users are looked at together where there is little memory.
+const SOME: usize = 32;
 
 /// The users of a period.
 pub(super) struct Parts {
@@ -264,41 +265,29 @@ impl Parts {
         Ok(())
     }
 
-    /// Gives the fingerprints of all users, some at a time, each time of two halves of them, by the half of the classes that
-    /// each is for, which is told. From then on nobody has changed.
+    /// Gives the fingerprints of all users, in two halves; of some at a time, where there is no memory for all. From then
+    /// on nobody has changed.
     pub(super) fn prints(
         &mut self,
         tools: &Tools,
-        class_half: impl Fn(&Mark) -> usize + Sync,
-        mut take: impl FnMut(&[Sorted<Mark>; 2]) -> Result<(), Full>,
+        budget: &mut Budget,
+        mut take: impl FnMut(&[Prints; 2], &mut Budget) -> Result<(), Full>,
     ) -> Result<(), Full> {
-        let mut prints = <[Sorted<Mark>; 2]>::default();
-        let middle = self.parts.len() / 2;
-        let (first, second) = self.parts.split_at_mut(middle);
-        let mut halves = [first, second].map(|half| half.chunks_mut(SOME));
-        loop {
-            let some = halves.each_mut().map(Iterator::next);
-            if some.iter().all(Option::is_none) {
-                return Ok(());
-            }
-            let [one, other] = some.map(Option::unwrap_or_default);
-            let [of_one, of_other] = &mut prints;
+        let mut prints = <[Prints; 2]>::default();
+        let has_memory = budget.has(users_of(&self.parts) * Prints::EACH);
+        let some = if has_memory { self.parts.len() } else { SOME };
+        for parts in self.parts.chunks_mut(some) {
+            let (one, other) = parts.split_at_mut(parts.len() / 2);
             let count = users_of(one) + users_of(other);
-            // No memory is asked for.
-            let none = &mut Budget::new(Some(0));
+            let [of_one, of_other] = &mut prints;
             let both = [(one, of_one), (other, of_other)];
-            tools.both(both, count, none, |(parts, sorted), _| {
-                sorted.sort(users_of(parts), |ends| {
-                    for user in parts.iter_mut().flat_map(Part::users_mut) {
-                        user.has_changed = 0;
-                        let print = Mark::new(user.print());
-                        ends.put(print, class_half(&print));
-                    }
-                });
+            tools.both(both, count, budget, |(parts, prints), _| {
+                prints.take(parts);
                 Ok(())
             })?;
-            take(&prints)?;
+            take(&prints, budget)?;
         }
+        Ok(())
     }
 
     pub(super) fn prefetch_user(&self, mark: Mark) {

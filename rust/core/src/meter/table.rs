@@ -56,14 +56,16 @@ impl<L: Line> Segment<L> {
     fn new(bits: u32, depth: u32, pool: &mut Pool, budget: &mut Budget) -> Result<Self, Full> {
         let mut lines = pool.take::<L>(1 << bits, budget)?;
         lines.fill(L::EMPTY);
-        let homes = ((1 << bits) - SLACK.div_ceil(L::ENTRIES)) / L::WIDTH;
-        Ok(Self {
-            lines,
-            homes,
-            depth,
-            live: 0,
-            most: homes * L::WIDTH * L::ENTRIES / 100 * L::MOST,
-        })
+        Ok(Self { lines, homes: Self::homes(bits), depth, live: 0, most: Self::most(bits) })
+    }
+
+    fn homes(bits: u32) -> usize {
+        ((1 << bits) - SLACK.div_ceil(L::ENTRIES)) / L::WIDTH
+    }
+
+    /// Entries that are enough.
+    fn most(bits: u32) -> usize {
+        Self::homes(bits) * L::WIDTH * L::ENTRIES / 100 * L::MOST
     }
 
     fn bits(&self) -> u32 {
@@ -262,6 +264,41 @@ impl<L: Line> Table<L> {
             }
         };
         Ok((self.put(number, line, at, wanted), at, true))
+    }
+
+    /// Has room for so many entries more, as far as memory goes. They may come in the order of their hashes then: in a
+    /// table that grows meanwhile they would all stand in a row.
+    pub(super) fn reserve(&mut self, more: usize, budget: &mut Budget) -> Result<(), Full> {
+        let entries = self.live + more;
+        let most = |bits| Segment::<L>::most(bits) / 8 * 7;
+        let bits = (SMALLEST..LARGEST).find(|bits| most(*bits) >= entries).unwrap_or(LARGEST);
+        // They do not come to all segments evenly.
+        let depth = entries.div_ceil(most(bits)).next_power_of_two().trailing_zeros();
+        let has_room = depth < self.depth || depth == self.depth && bits <= self.least_bits();
+        if has_room {
+            return Ok(());
+        }
+        let mut segments = Vec::new();
+        for _ in 0..1_usize << depth {
+            match Segment::new(bits, depth, &mut self.pool, budget) {
+                Ok(segment) => segments.push(segment),
+                // It grows as it does without this, if it can.
+                Err(Full) => {
+                    segments.into_iter().for_each(|segment| self.pool.give(segment.lines));
+                    return Ok(());
+                }
+            }
+        }
+        (self.directory, self.depth, self.live) = ((0..1 << depth).collect(), depth, 0);
+        for segment in std::mem::replace(&mut self.segments, segments) {
+            each(&segment.lines, |entry| self.entry(entry, budget).map(|_| ()))?;
+            self.pool.give(segment.lines);
+        }
+        Ok(())
+    }
+
+    fn least_bits(&self) -> u32 {
+        self.segments.iter().map(Segment::bits).min().unwrap_or_default()
     }
 
     #[cold]

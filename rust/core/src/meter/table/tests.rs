@@ -55,3 +55,29 @@ fn a_limit_is_never_passed() {
     table.free(&mut budget);
     assert_eq!(budget.used(), 0);
 }
+
+#[test]
+fn room_for_many_changes_nothing_else() {
+    for (limit, more) in [(None, 300), (None, 9_000), (None, 300_000), (Some(2 << 20), 300_000)] {
+        let mut budget = Budget::new(limit);
+        let mut table = Table::<ClassLine>::new(&mut budget).unwrap();
+        for number in 0..9_000 {
+            table.entry(class(number), &mut budget).unwrap();
+        }
+        let before = table.segments.len();
+        table.reserve(more as usize, &mut budget).unwrap();
+        assert_eq!(table.segments.len() > before, limit.is_none() && more >= 9_000);
+        assert_eq!((table.len(), table.entries().count()), (9_000, 9_000));
+        for number in 0..18_000 {
+            let found = table.find(&class(number)).and_then(|place| table.get(place));
+            assert_eq!(found, (number < 9_000).then(|| class(number)));
+        }
+        let after = table.segments.len();
+        let last = 9_000 + if limit.is_none() { more } else { 20_000 };
+        (9_000..last).for_each(|number| _ = table.entry(class(number), &mut budget).unwrap());
+        assert_eq!(table.len(), last as usize);
+        assert!(limit.is_some() || table.segments.len() == after, "there was room");
+        table.free(&mut budget);
+        assert_eq!(budget.used(), 0);
+    }
+}
