@@ -41,7 +41,7 @@ impl Mark {
     /// The last bit is given up: it is set, so that the low ones are never 0, which stands for nothing.
     #[inline(always)]
     pub(super) fn new(word: u128) -> Self {
-        Self { high: (word >> 64) as u64, low: (word >> 32) as u32 | 1 }
+        Self { high: (word >> 64) as u64, low: (word as u64 >> 32) as u32 | 1 }
     }
 
     pub(super) fn bytes(self) -> [u8; 12] {

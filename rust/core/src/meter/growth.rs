@@ -78,7 +78,9 @@ impl Part {
             self.lead();
         }
         if self.live + GROUP > most_words(self.places()) {
-            let mut words = pool.take(self.words.len() * 2, budget)?;
+            // Small ones at once to four times the size, which is still little: each time all words are put in anew.
+            let times = if self.places() < MOST_WORDS / 4 { 4 } else { 2 };
+            let mut words = pool.take(self.words.len() * times, budget)?;
             words.fill(WordLine::EMPTY);
             let before = std::mem::replace(&mut self.words, words);
             self.live = 0;

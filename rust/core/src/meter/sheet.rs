@@ -19,7 +19,7 @@ use super::table::Full;
 use crate::memory::Budget;
 
 /// Releases that a sheet has room for, but for those of a last round.
-pub(super) const ROOM: usize = 1 << 15;
+pub(super) const ROOM: usize = 1 << 13;
 /// Rows that are hashed together: they stay in the cache.
 pub(super) const ROUND: usize = 256;
 
