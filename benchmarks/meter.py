@@ -24,7 +24,7 @@ def beside_gate(stream: Stream, scale: Scale) -> list[Result]:
     # What is imported with the first call is nobody's time.
     _run(stream.prefix(1_000), scale.z, zveil.Meter(time_unit="ns"))
     alone, both = [], []
-    for _ in range(scale.rounds):
+    for _ in range(scale.meter_rounds):
         alone.append(_run(stream, scale.z, None))
         both.append(_run(stream, scale.z, zveil.Meter(time_unit="ns")))
 

@@ -30,6 +30,8 @@ class Scale:
     z_values: tuple[int, ...] = (5, 20, 100, 400)
     z: int = 20
     rounds: int = 3
+    # Two threads are disturbed twice as often.
+    meter_rounds: int = 5
     # Prefixes are for the slow peers, on streams they could not finish.
     slow_rounds: int = 2
     reference_prefix: int = 1_200_000
@@ -65,6 +67,7 @@ QUICK = Scale(
     attribute_counts=(500, 5_000, 50_000),
     user_counts=(1_000, 20_000),
     rounds=1,
+    meter_rounds=1,
     slow_rounds=1,
     reference_prefix=20_000,
     zanon_prefix=5_000,

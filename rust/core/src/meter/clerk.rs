@@ -1,7 +1,7 @@
 //! The thread that takes in, while whoever brings releases goes on.
 //!
 //! ```text
-//! brings: hashed loads ─→ queue, of bounded weight ─→ clerk: has the meter while there is any
+//! brings: loads        ─→ queue, of bounded weight ─→ clerk: has the meter while there is any
 //!                    ←─ memory to be used again ─┘
 //! ```
 //!

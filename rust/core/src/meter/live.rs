@@ -17,9 +17,9 @@ const SHARE: usize = 4;
 /// With fewer rows, to wake somebody takes longer than to do it.
 const FEW: usize = 1 << 12;
 
-/// A [`Meter`] with a thread of its own. What is brought is hashed by who brings it, and taken in by the thread,
-/// in its order. Only [`LiveMeter::meter`] leads to the meter, and waits until all is taken in: every answer is that of a
-/// meter without the thread.
+/// A [`Meter`] with a thread of its own. Who brings releases chooses them and names their values; the thread hashes
+/// users and takes in, in the order in which they came. Only [`LiveMeter::meter`] leads to the meter, and waits until
+/// all is taken in: every answer is that of a meter without the thread.
 ///
 /// Where there is one core only, and for a few rows, all is done at once.
 pub struct LiveMeter {

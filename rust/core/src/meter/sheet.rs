@@ -1,4 +1,4 @@
-//! Releases on their way to a meter: hashed, in the order in which they came, and small.
+//! Releases on their way to a meter: in the order in which they came, and small.
 //!
 //! ```text
 //! sheet     of one period:  latest time | releases: user, place of the value | words of new values
@@ -6,7 +6,8 @@
 //!
 //! A value's number in its period is known to who takes in alone. So a release names its value by a *place*,
 //! counted from 0 as values come; words are told once for each place, and places go on over sheets until one says
-//! that they begin anew. Nothing here needs the meter to be looked at: it may be elsewhere, at work.
+//! that they begin anew. Users are as they came: they are hashed by who takes in, and stay here no longer than that.
+//! Nothing here needs the meter to be looked at: it may be elsewhere, at work.
 
 use super::Meter;
 use super::entry::Mark;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::column::Column;
 use crate::error::SnapshotError;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 const KEY: [u8; 32] = [5; 32];
 
@@ -120,6 +120,42 @@ fn a_class_of_many_thousands_is_counted() {
     meter.count(&some);
     assert_eq!(meter.present().shown.sizes, BTreeMap::from([(4_000, 4_000), (6_000, 6_000)]));
     assert_eq!(meter.counts(0, 5_000), Some((10_000, 6_000)));
+}
+
+/// More users than changes are remembered of, so that all are counted anew: some alone, some alike.
+fn many(meter: &mut Meter, sets: &mut HashMap<i64, BTreeSet<i64>>, seed: u64) {
+    let mut draws = Draws(seed);
+    let mut sights = Vec::new();
+    for user in 0..150_000 {
+        for _ in 0..1 + draws.below(3) {
+            let value = if user % 2 == 0 { draws.below(4) } else { draws.below(3_000) };
+            sets.entry(user).or_default().insert(value);
+            sights.push(sight(meter, 0, user, value));
+        }
+    }
+    meter.count(&sights);
+}
+
+#[test]
+fn very_many_are_counted_anew_with_much_memory_and_with_little() {
+    let (mut sets, mut others) = (HashMap::new(), HashMap::new());
+    let mut one = meter(settings(None, 0));
+    for seed in 0..3 {
+        many(&mut one, &mut sets, seed);
+        let shown = one.present().shown;
+        assert_eq!(shown.sizes, sizes(&sets));
+        assert_eq!(shown.classes, sets.values().collect::<HashSet<_>>().len() as u64);
+    }
+    // Not enough for the fingerprints of all at once.
+    let memory_limit = Some(one.bytes() + (3 << 19));
+    let mut other = meter(MeterSettings { memory_limit, ..settings(None, 0) });
+    for seed in 0..3 {
+        many(&mut other, &mut others, seed);
+        let reading = other.present();
+        assert!(!reading.is_stopped);
+        assert_eq!(reading.shown.sizes, sizes(&others));
+    }
+    assert!(!other.budget.has(sets.len() * prints::Prints::EACH));
 }
 
 #[test]
