@@ -32,8 +32,11 @@
 //! - Where the count stays close to z, looking at every turn would cost O(z) with a hash table. There
 //!   the log is kept `distinct`: one scan for the new user, at a fraction of a nanosecond an entry.
 
+mod place;
+
 use crate::slab::Entry;
 use crate::slot::Crowd;
+use place::place_of;
 
 /// Stands in a log for a user who was forgotten, where their time is the attribute's clock: the
 /// clock must not go back. It counts for nobody. (A user whose entry is 0 by chance, one in 2^64,
@@ -150,16 +153,6 @@ impl Distinct {
             index = (index + 1) & self.mask;
         }
     }
-}
-
-/// Where the entry of a user is. Eight are looked at together: to end at each would take twice as long.
-#[inline(always)]
-fn place_of(user: u64, entries: &[Entry]) -> Option<usize> {
-    let is_users = |entry: &Entry| entry.user == user;
-    let eights = entries.chunks(8);
-    let has = |eight: &[Entry]| eight.iter().fold(false, |has, entry| has | is_users(entry));
-    let (number, eight) = eights.enumerate().find(|(_, eight)| has(eight))?;
-    eight.iter().position(is_users).map(|at| number * 8 + at)
 }
 
 impl Crowd {
