@@ -9,8 +9,10 @@ use crate::memory::Budget;
 /// Releases that the shortest log has room for, and the longest.
 const SHORTEST: usize = 64;
 const LONGEST: usize = 1 << 14;
-/// Releases for each line of a part, about: so one fetches a fourth of a line, where alone it would fetch three.
-const FOR_A_LINE: usize = 4;
+/// Where it was full so often, a log gets twice the room, and at last four times: one release for each line of its part, about,
+/// then two and four. So one fetches a line at first, where alone it would fetch three, and a fourth of one where many come.
+const OFTEN: u32 = 2;
+const MOST_DOUBLED: u32 = 2;
 /// Different lengths that logs begin with.
 const STEPS: usize = 32;
 
@@ -19,6 +21,8 @@ pub(super) struct Log {
     /// Those that wait lie from the first of these places to before the other.
     pub(super) start: usize,
     pub(super) end: usize,
+    /// How often it was full.
+    pub(super) fills: u32,
     /// Stands among those that wait for a look.
     pub(super) waits: bool,
 }
@@ -26,7 +30,7 @@ pub(super) struct Log {
 impl Log {
     /// With as much room as this one's part is worth.
     pub(super) fn new(part: &Part, pool: &mut Pool, budget: &mut Budget) -> Result<Self, Full> {
-        Self::of_length(length_for(part), pool, budget)
+        Self::of_length(length_for(part, 0), pool, budget)
     }
 
     pub(super) fn of_length(
@@ -34,7 +38,7 @@ impl Log {
         pool: &mut Pool,
         budget: &mut Budget,
     ) -> Result<Self, Full> {
-        Ok(Self { releases: pool.take(length, budget)?, start: 0, end: 0, waits: false })
+        Ok(Self { releases: pool.take(length, budget)?, start: 0, end: 0, fills: 0, waits: false })
     }
 
     pub(super) fn waiting(&self) -> &[Release] {
@@ -60,8 +64,9 @@ impl Log {
         pool: &mut Pool,
         budget: &mut Budget,
     ) -> Result<(), Full> {
+        self.fills = self.fills.saturating_add(u32::from(self.is_full()));
         (self.start, self.end) = (0, 0);
-        let wanted = length_for(part);
+        let wanted = length_for(part, self.fills);
         if self.releases.len() < wanted {
             let longer = pool.take(wanted, budget)?;
             pool.give(std::mem::replace(&mut self.releases, longer));
@@ -71,6 +76,7 @@ impl Log {
     }
 }
 
-fn length_for(part: &Part) -> usize {
-    (FOR_A_LINE << part.room().ilog2()).clamp(SHORTEST, LONGEST)
+fn length_for(part: &Part, fills: u32) -> usize {
+    let doubled = (fills / OFTEN).min(MOST_DOUBLED);
+    (1 << (part.room().ilog2() + doubled)).clamp(SHORTEST, LONGEST)
 }
