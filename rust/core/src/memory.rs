@@ -146,6 +146,11 @@ impl Budget {
         self.release(pages.bytes());
     }
 
+    /// So much is used, which was still to be had.
+    pub(crate) fn claim(&mut self, bytes: usize) {
+        self.used += bytes;
+    }
+
     /// So much is given back by whoever had it.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.used -= bytes;

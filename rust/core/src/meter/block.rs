@@ -116,9 +116,17 @@ impl Pool {
         Ok(block.cast())
     }
 
+    /// Takes a block back, also one that was another pool's.
     pub(super) fn give<T: Plain>(&mut self, block: Block<T>) {
         let block = block.cast::<Unit>();
-        self.free[block.len.trailing_zeros() as usize].push(block);
+        let class = block.len.trailing_zeros() as usize;
+        self.know(class);
+        self.free[class].push(block);
+    }
+
+    /// Has a list for blocks of this class.
+    fn know(&mut self, class: usize) {
+        self.free.resize_with(self.free.len().max(class + 1), Vec::new);
     }
 
     /// A new mapping, a share of what there is already; no more than needed where that does not fit.
@@ -129,7 +137,7 @@ impl Pool {
         let pages = budget.pages(wanted).or_else(|| budget.pages(lines)).ok_or(Full)?;
         self.bytes += pages.bytes();
         let class = pages.len().trailing_zeros() as usize;
-        self.free.resize_with(self.free.len().max(class + 1), Vec::new);
+        self.know(class);
         Ok((Block::new(pages), class))
     }
 

@@ -22,8 +22,8 @@ pub(super) struct Desk {
     pub(super) pairs: u64,
 }
 
-/// Parts and their logs, from this number on.
-pub(super) struct Range<'a> {
+/// Some of the parts and their logs, from this number on.
+pub(super) struct Share<'a> {
     pub(super) first: usize,
     pub(super) parts: &'a mut [Part],
     pub(super) logs: &'a mut [Log],
@@ -66,19 +66,19 @@ impl Desk {
     pub(super) fn take_in_some(
         &mut self,
         numbers: &[u32],
-        range: Range,
+        share: Share,
         spread: u64,
         hasher: &Hasher,
         budget: &mut Budget,
     ) -> Result<Vec<u32>, Full> {
         let mut left = Vec::new();
         for numbers in numbers.chunks(GROUP) {
-            range.fetch(numbers);
+            share.fetch(numbers);
             for number in numbers {
-                let at = *number as usize - range.first;
-                let both = (&mut range.parts[at], &mut range.logs[at]);
+                let at = *number as usize - share.first;
+                let both = (&mut share.parts[at], &mut share.logs[at]);
                 let is_done = self.take_in(*number as usize, both, spread, hasher, budget)?;
-                range.logs[at].waits = !is_done;
+                share.logs[at].waits = !is_done;
                 if !is_done {
                     left.push(*number);
                 }
@@ -88,7 +88,7 @@ impl Desk {
     }
 }
 
-impl Range<'_> {
+impl Share<'_> {
     /// Tells the CPU what parts will need that only few releases wait for.
     fn fetch(&self, numbers: &[u32]) {
         let each = |fetch: &dyn Fn(&Part, &Release)| {

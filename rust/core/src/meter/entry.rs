@@ -146,6 +146,9 @@ pub(super) struct Class {
 }
 
 impl Class {
+    /// Bytes of a table for each class, at most.
+    pub(super) const MOST: usize = 48;
+
     #[inline(always)]
     pub(super) fn new(mark: Mark, users: u32) -> Self {
         Self { high: mark.high, low: mark.low, users }

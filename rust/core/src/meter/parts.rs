@@ -9,8 +9,8 @@
 //! of databases are made like that.)
 
 use super::changed::Changed;
-use super::desk::{Desk, Range};
-use super::entry::Mark;
+use super::desk::{Desk, Share};
+use super::entry::{Class, Mark};
 use super::growth::is_of_latter;
 use super::lines::{Release, User};
 use super::log::Log;
@@ -180,8 +180,8 @@ impl Parts {
         while !self.waiting.is_empty() {
             let some = self.waiting.split_off(self.waiting.len().saturating_sub(GROUP));
             let Self { desks: [desk, _], parts, logs, spread, .. } = self;
-            let range = Range { first: 0, parts, logs };
-            let left = desk.take_in_some(&some, range, *spread, hasher, budget)?;
+            let share = Share { first: 0, parts, logs };
+            let left = desk.take_in_some(&some, share, *spread, hasher, budget)?;
             for number in left {
                 self.waiting.push(number);
                 self.cut(number as usize, budget)?;
@@ -206,12 +206,12 @@ impl Parts {
         let (logs, other_logs) = logs.split_at_mut(middle);
         let [first, second] = &mut numbers;
         let both = [
-            (desk, first, Range { first: 0, parts, logs }),
-            (other, second, Range { first: middle, parts: other_parts, logs: other_logs }),
+            (desk, first, Share { first: 0, parts, logs }),
+            (other, second, Share { first: middle, parts: other_parts, logs: other_logs }),
         ];
-        tools.both(both, count, budget, |(desk, numbers, range), lease| {
+        tools.both(both, count, budget, |(desk, numbers, share), lease| {
             let hasher = tools.lens.hasher();
-            *numbers = desk.take_in_some(numbers, range, *spread, hasher, lease)?;
+            *numbers = desk.take_in_some(numbers, share, *spread, hasher, lease)?;
             Ok(())
         })?;
         self.waiting = numbers.concat();
@@ -274,9 +274,12 @@ impl Parts {
         mut take: impl FnMut(&[Prints; 2], &mut Budget) -> Result<(), Full>,
     ) -> Result<(), Full> {
         let mut prints = <[Prints; 2]>::default();
-        let has_memory = budget.has(users_of(&self.parts) * Prints::EACH);
-        let some = if has_memory { self.parts.len() } else { SOME };
-        for parts in self.parts.chunks_mut(some) {
+        let users = users_of(&self.parts);
+        // With room beside for the classes that they may be in.
+        let is_all = budget.has(users * (Prints::EACH + Class::MOST));
+        let (some, held) = if is_all { (self.parts.len(), users) } else { (SOME, 0) };
+        budget.claim(held * Prints::EACH);
+        let outcome = self.parts.chunks_mut(some).try_for_each(|parts| {
             let (one, other) = parts.split_at_mut(parts.len() / 2);
             let count = users_of(one) + users_of(other);
             let [of_one, of_other] = &mut prints;
@@ -285,9 +288,10 @@ impl Parts {
                 prints.take(parts);
                 Ok(())
             })?;
-            take(&prints, budget)?;
-        }
-        Ok(())
+            take(&prints, budget)
+        });
+        budget.release(held * Prints::EACH);
+        outcome
     }
 
     pub(super) fn prefetch_user(&self, mark: Mark) {
