@@ -5,6 +5,7 @@ use crate::census::Census;
 use crate::column::{Blocks, Column, Prepared, Prepares, Role, Value};
 use crate::crew::Crew;
 use crate::crowd::Rules;
+use crate::deal::Deal;
 use crate::error::Error;
 use crate::expiry::Epochs;
 use crate::key::{ABOVE_LEVELS, Hasher, MISSING_LEVEL};
@@ -45,6 +46,7 @@ pub struct Gate {
     pub(crate) crew: Crew,
     pub(crate) epochs: Epochs,
     pub(crate) admission: Admission,
+    pub(crate) deal: Deal,
     pub(crate) shards: Vec<Shard>,
     pub(crate) observed: u64,
     pub(crate) released: u64,
@@ -100,6 +102,7 @@ impl Gate {
             rules: Rules::new(settings.z, settings.z_max, settings.window),
             epochs: Epochs::new(settings.window, settings.lateness),
             admission: Admission::new(&settings),
+            deal: Deal::even(settings.threads),
             shards,
             settings,
             secret,
@@ -200,7 +203,7 @@ impl Gate {
         let admitted = self.admission.admit(time, hashed.is_some());
         let Some((hash, user)) = hashed.filter(|_| admitted != Admitted::No) else { return false };
         let key = Key::new(hash, hash);
-        let shard = key.shard(self.shards.len());
+        let shard = self.deal.shard(key);
         // While the user is hashed under this attribute.
         self.shards[shard].prefetch_slot(key.hash);
         let released = self.count(key, user, time, admitted);
@@ -234,7 +237,7 @@ impl Gate {
         }
         let rule = self.settings.rule;
         let coarsest = Key::new(hashes[0], hashes[0]);
-        let shard = coarsest.shard(self.shards.len());
+        let shard = self.deal.shard(coarsest);
         let released = walk(rule, hashes.len(), |level| {
             if !there[level] {
                 return Counted::Veiled;
@@ -252,13 +255,13 @@ impl Gate {
         let entry = Entry { user: self.hasher.user(user, key.hash), time };
         let epoch = self.epochs.at(self.admission.clock) as u32;
         let now = Now { epoch, in_order: admitted == Admitted::InOrder };
-        let shard = key.shard(self.shards.len());
+        let shard = self.deal.shard(key);
         self.shards[shard].observe(key, entry, now, &self.rules)
     }
 
     /// Lets the hand of one shard move, by the clock as it stood before this observation.
     fn reclaim(&mut self, clock: i64, key: Key) {
-        let shard = key.shard(self.shards.len());
+        let shard = self.deal.shard(key);
         self.shards[shard].reclaim(self.epochs.at(clock), 1);
     }
 

@@ -21,6 +21,7 @@ mod codec;
 mod column;
 mod crew;
 mod crowd;
+mod deal;
 mod error;
 mod expiry;
 mod gate;

@@ -105,6 +105,10 @@ impl Budget {
         self.limit = limit.unwrap_or(usize::MAX);
     }
 
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit < usize::MAX
+    }
+
     pub(crate) fn used(&self) -> usize {
         self.used
     }

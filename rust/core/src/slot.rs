@@ -65,8 +65,8 @@ impl Key {
     }
 
     #[inline(always)]
-    pub(crate) fn shard(self, shards: usize) -> usize {
-        (self.check >> 24) as usize * shards / 256
+    pub(crate) fn selector(self) -> usize {
+        (self.check >> 24) as usize
     }
 }
 

@@ -150,7 +150,7 @@ impl Gate {
             return Err(SnapshotError::Damaged);
         }
         let epoch = self.epochs.at(self.admission.clock) as u32;
-        let shard = key.shard(self.shards.len());
+        let shard = self.deal.shard(key);
         self.shards[shard].import(key, entries, epoch);
         Ok(())
     }

@@ -280,7 +280,7 @@ impl Gate {
 
     fn passes_key(&self, key: Key, time: i64) -> bool {
         let is_late = time < self.admission.clock;
-        self.shards[key.shard(self.shards.len())].passes(key, time, is_late, &self.rules)
+        self.shards[self.deal.shard(key)].passes(key, time, is_late, &self.rules)
     }
 
     /// What the levels are known by; none for a plain value that is none.

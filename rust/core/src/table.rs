@@ -148,6 +148,10 @@ impl Table {
         self.live
     }
 
+    pub(crate) fn has_most(&self) -> bool {
+        self.most < usize::MAX
+    }
+
     pub(crate) fn set_most(&mut self, most: usize) {
         self.most = most;
     }

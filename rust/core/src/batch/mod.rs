@@ -19,6 +19,7 @@ mod part;
 use crate::admission::Admission;
 use crate::column::Column;
 use crate::crew::{Crew, Task};
+use crate::deal::Deal;
 use crate::error::Error;
 use crate::expiry::Epochs;
 use crate::gate::{Gate, check_levels};
@@ -76,6 +77,7 @@ impl Gate {
             self.admission = admission;
             self.epochs = epochs;
         } else {
+            self.deal_out(source);
             for (number, span) in decisions.chunks_mut(SPAN).enumerate() {
                 self.run_threads(source, number * SPAN, span);
             }
@@ -83,6 +85,15 @@ impl Gate {
         self.observed += decisions.len() as u64;
         self.released += count_released(decisions);
         Ok(())
+    }
+
+    /// Deals attributes out to the threads, as long as nobody is counted. Not where each thread has its share of
+    /// a limit: what that forbids must not hang on how the stream is cut.
+    fn deal_out(&mut self, source: &Source) {
+        let is_free = |shard: &Shard| shard.holdings().attributes == 0 && !shard.is_limited();
+        if self.shards.iter().all(is_free) {
+            self.deal = Deal::by(&source.selectors(&self.hasher), self.shards.len());
+        }
     }
 
     fn run_threads(&mut self, source: &Source, start: usize, decisions: &mut [i8]) {
@@ -119,7 +130,9 @@ impl Gate {
     }
 
     fn worker<'a>(&'a mut self, source: &'a Source<'a>) -> (Worker<'a>, &'a mut [Shard], &'a Crew) {
-        let Self { hasher, shards, admission, epochs, rules, settings, crew, observed, .. } = self;
+        let Self {
+            hasher, deal, shards, admission, epochs, rules, settings, crew, observed, ..
+        } = self;
         let round = Round {
             levels: source.levels.len(),
             plain: source.plain,
@@ -127,9 +140,8 @@ impl Gate {
             rule: settings.rule,
             epoch: 0,
         };
-        let (admission, epochs, all) = (admission.clone(), *epochs, shards.len());
-        let before = *observed;
-        (Worker { source, hasher, round, admission, epochs, all, before }, shards, crew)
+        let (admission, epochs, before) = (admission.clone(), *epochs, *observed);
+        (Worker { source, hasher, round, admission, epochs, deal, before }, shards, crew)
     }
 }
 
@@ -141,8 +153,7 @@ struct Worker<'a> {
     round: Round,
     admission: Admission,
     epochs: Epochs,
-    /// How many shards the gate has.
-    all: usize,
+    deal: &'a Deal,
     /// Rows of the gate before this batch.
     before: u64,
 }
@@ -163,11 +174,11 @@ impl Worker<'_> {
             let place = (self.before.wrapping_add(part.start as u64) % ROUND as u64) as usize;
             let (decisions, behind) = rest.split_at_mut(rest.len().min(ROUND - place));
             part.rows = decisions.len();
-            part.prepare(self.hasher, self.source, self.all, own);
+            part.prepare(self.hasher, self.source, self.deal, own);
             let clock = self.admission.clock;
             let epoch = self.epochs.at(clock);
             if place == 0 {
-                let share = ROUND / self.all + 1;
+                let share = ROUND / self.deal.shards() + 1;
                 shards.iter_mut().for_each(|shard| shard.reclaim(epoch, share));
             }
             part.admit(self.source.times, &mut self.admission);

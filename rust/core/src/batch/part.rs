@@ -2,12 +2,16 @@
 
 use crate::admission::{Admission, Admitted};
 use crate::column::{Blocks, Column, Role};
+use crate::deal::{Deal, SELECTORS};
 use crate::error::Error;
 use crate::expiry::Epochs;
 use crate::key::{ABOVE_LEVELS, Hashed, Hasher, ROWS};
 use crate::slab::Entry;
 use crate::slot::Key;
 use std::ops::Range;
+
+/// Rows of a sample, about: each shard's share is known to half a percent.
+const SAMPLE: usize = 16_384;
 
 /// The columns of a batch.
 pub(super) struct Source<'a> {
@@ -27,6 +31,22 @@ impl Source<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How often each selector comes, in a sample of the rows.
+    pub(super) fn selectors(&self, hasher: &Hasher) -> [u32; SELECTORS] {
+        let all = u32::try_from(self.times.len()).unwrap_or(u32::MAX);
+        let rows: Vec<u32> = (0..all).step_by(self.times.len().div_ceil(SAMPLE).max(1)).collect();
+        let mut coarsest = Level::default();
+        coarsest.fill(hasher, self.levels[0], 0, &rows);
+        let above = vec![ABOVE_LEVELS; rows.len()];
+        hasher.attributes(&mut coarsest.hashes, Some(&above[..]).filter(|_| !self.plain));
+        let mut counts = [0_u32; SELECTORS];
+        let hashes = coarsest.hashes.iter().zip(&coarsest.valid);
+        for (hash, _) in hashes.filter(|(_, is_there)| **is_there) {
+            counts[Key::new(*hash, *hash).selector()] += 1;
+        }
+        counts
     }
 
     fn may_miss(&self) -> bool {
@@ -111,17 +131,17 @@ impl Part {
         &mut self,
         hasher: &Hasher,
         source: &Source,
-        shards: usize,
+        deal: &Deal,
         own: Option<usize>,
     ) {
         let times = &source.times[self.start..self.start + self.rows];
-        self.seen.resize_with(shards, Vec::new);
+        self.seen.resize_with(deal.shards(), Vec::new);
         self.seen.iter_mut().for_each(Vec::clear);
         self.valid.clear();
         self.levels.resize_with(source.levels.len(), Level::default);
-        if !self.take_words(hasher, source, times, own) {
-            self.take_columns(hasher, source, own);
-            self.collect(times);
+        if !self.take_words(hasher, source, times, deal, own) {
+            self.take_columns(hasher, source, deal, own);
+            self.collect(times, deal);
         }
     }
 
@@ -131,6 +151,7 @@ impl Part {
         hasher: &Hasher,
         source: &Source,
         times: &[i64],
+        deal: &Deal,
         own: Option<usize>,
     ) -> bool {
         let ([attributes], true) = (source.levels, source.plain) else { return false };
@@ -141,10 +162,10 @@ impl Part {
         let (users, attributes) = (&users[rows.clone()], &attributes[rows]);
         let chunks = users.chunks(ROWS).zip(attributes.chunks(ROWS)).zip(times.chunks(ROWS));
         let starts = (0_u32..).step_by(ROWS);
-        let (shards, mut hashed) = (self.seen.len(), Hashed::default());
+        let mut hashed = Hashed::default();
         if let Some(own) = own {
             let seen = &mut self.seen[own];
-            let is_own = |hash| Key::new(hash, hash).shard(shards) == own;
+            let is_own = |hash| deal.shard(Key::new(hash, hash)) == own;
             for (((users, attributes), times), start) in chunks.zip(starts) {
                 let count = hasher.wanted_words(users, attributes, is_own, &mut hashed);
                 let rows = hashed.attributes.iter().zip(&hashed.users).zip(&hashed.places);
@@ -174,14 +195,13 @@ impl Part {
             let rows = hashed.attributes.iter().zip(&hashed.users).zip(times).zip(start..);
             for (((hash, user), time), row) in rows {
                 let key = Key::new(*hash, *hash);
-                self.seen[key.shard(shards)].push(Seen::new(key, row, *user as u64, *time));
+                self.seen[deal.shard(key)].push(Seen::new(key, row, *user as u64, *time));
             }
         }
         true
     }
 
-    fn take_columns(&mut self, hasher: &Hasher, source: &Source, own: Option<usize>) {
-        let shards = self.seen.len();
+    fn take_columns(&mut self, hasher: &Hasher, source: &Source, deal: &Deal, own: Option<usize>) {
         let Self { start, chosen, users, valid, levels, .. } = self;
         chosen.clear();
         chosen.extend(0..self.rows as u32);
@@ -199,7 +219,7 @@ impl Part {
             };
             hasher.attributes(&mut level.hashes, above);
             if let (Some(own), 0) = (own, number) {
-                choose(chosen, &mut level.hashes, |hash| Key::new(hash, hash).shard(shards) == own);
+                choose(chosen, &mut level.hashes, |hash| deal.shard(Key::new(hash, hash)) == own);
                 level.valid.truncate(chosen.len());
             }
         }
@@ -279,9 +299,8 @@ impl Part {
     }
 
     /// Brings what was hashed to the shards.
-    fn collect(&mut self, times: &[i64]) {
+    fn collect(&mut self, times: &[i64], deal: &Deal) {
         let Self { chosen, levels, valid, seen, .. } = self;
-        let shards = seen.len();
         if let [seen] = &mut seen[..] {
             // The common case by itself, level by level: all rows are there, in their order.
             seen.resize(times.len() * levels.len(), Seen::default());
@@ -304,7 +323,7 @@ impl Part {
         for (place, row) in chosen.iter().enumerate() {
             valid[place] &= levels.iter().any(|level| level.valid[place]);
             let coarsest = levels[0].hashes[place];
-            let shard = &mut seen[Key::new(coarsest, coarsest).shard(shards)];
+            let shard = &mut seen[deal.shard(Key::new(coarsest, coarsest))];
             shard.extend(levels.iter().map(|level| {
                 let key = if level.valid[place] {
                     Key::new(level.hashes[place], coarsest)

@@ -19,8 +19,6 @@ pub(crate) struct Bounds {
     pub(crate) epoch: u64,
     pub(crate) window: i64,
     pub(crate) limit: Option<usize>,
-    /// The number of this shard, of so many.
-    pub(crate) shard: (usize, usize),
 }
 
 impl Shard {
@@ -53,24 +51,20 @@ impl Shard {
         let mut slab = SlabImage::read(body)?;
         // Tables and crowds share a limit, and are read in turns: one account each, then one.
         let (mut tables, mut crowds) = (Budget::new(bounds.limit), Budget::new(bounds.limit));
-        let table = Table::read(body, &mut tables, |body, slot| {
-            bounds.check(slot)?;
-            match slot.held() {
-                Held::Nobody => Err(Damaged),
-                Held::Single(entry) => bounds.check_single(slot, entry),
-                Held::Crowd(crowd) => {
-                    let entries = slab.take(crowd.block, &mut crowds)?;
-                    let is_sound =
-                        crowd.len > 0 && slot.has_room_for_credit(crowd.len, entries.len());
-                    if !is_sound {
-                        return Err(Damaged);
-                    }
-                    let entries = &mut entries[..crowd.len];
-                    for entry in &mut *entries {
-                        *entry = Entry::from_bytes(body.array()?);
-                    }
-                    bounds.check_crowd(entries, crowd.certificate)
+        let table = Table::read(body, &mut tables, |body, slot| match slot.held() {
+            Held::Nobody => Err(Damaged),
+            Held::Single(entry) => bounds.check_single(slot, entry),
+            Held::Crowd(crowd) => {
+                let entries = slab.take(crowd.block, &mut crowds)?;
+                let is_sound = crowd.len > 0 && slot.has_room_for_credit(crowd.len, entries.len());
+                if !is_sound {
+                    return Err(Damaged);
                 }
+                let entries = &mut entries[..crowd.len];
+                for entry in &mut *entries {
+                    *entry = Entry::from_bytes(body.array()?);
+                }
+                bounds.check_crowd(entries, crowd.certificate)
             }
         })?;
         let slab: Slab = slab.finish(&mut crowds)?;
@@ -81,11 +75,6 @@ impl Shard {
 }
 
 impl Bounds {
-    fn check(&self, slot: &Slot) -> Outcome<()> {
-        let (shard, shards) = self.shard;
-        if slot.key().shard(shards) == shard { Ok(()) } else { Err(Damaged) }
-    }
-
     fn check_single(&self, slot: &Slot, entry: Entry) -> Outcome<()> {
         let is_sound = self.contain(entry) && slot.has_room_for_credit(0, 0);
         if is_sound { Ok(()) } else { Err(Damaged) }

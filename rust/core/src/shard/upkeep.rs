@@ -4,7 +4,7 @@ use super::{Holdings, Shard};
 use crate::crowd::{Distinct, NO_CERTIFICATE, NOBODY, Rules};
 use crate::noise::Noise;
 use crate::slab::{Entry, class_for};
-use crate::slot::{Crowd, Held, Key};
+use crate::slot::{Crowd, Held, Key, Slot};
 use crate::table::Found;
 
 impl Shard {
@@ -144,12 +144,21 @@ impl Shard {
         entries.sum()
     }
 
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        self.table.iter().map(Slot::key)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.budget.used()
     }
 
     pub(crate) fn set_limit(&mut self, limit: Option<usize>) {
         self.budget.set_limit(limit);
+    }
+
+    /// Of memory or attributes.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.budget.is_limited() || self.table.has_most()
     }
 
     /// Whoever draws anew also voids what was given under the draws before.

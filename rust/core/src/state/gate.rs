@@ -5,6 +5,7 @@
 //! number of threads. So can this; but what a limit forbids then is something else.
 
 use crate::codec::{Body, Out, Outcome};
+use crate::deal::Deal;
 use crate::error::{Error, SnapshotError};
 use crate::gate::Gate;
 use crate::noise::Noise;
@@ -52,9 +53,10 @@ pub(super) fn read(body: &mut impl Body, threads: usize) -> Result<Gate, Error> 
     let limit = gate.settings.memory_limit.map(|limit| limit / shards);
     for number in 0..shards {
         let noise = gate.settings.noise.map(|noise| Noise::new(noise, &gate.secret));
-        let bounds = Bounds { clock, epoch, window, limit, shard: (number, shards) };
+        let bounds = Bounds { clock, epoch, window, limit };
         gate.shards[number] = Shard::read(body, noise, bounds)?;
     }
+    gate.deal = Deal::found(gate.shards.iter().map(Shard::keys)).ok_or(SnapshotError::Damaged)?;
     if threads == shards { Ok(gate) } else { spread(gate, threads) }
 }
 
@@ -75,7 +77,7 @@ fn spread(gate: Gate, threads: usize) -> Result<Gate, Error> {
     }
     for shard in &gate.shards {
         shard.export(&gate.rules, |key, entries| {
-            let place = key.shard(threads);
+            let place = other.deal.shard(key);
             other.shards[place].import(key, entries, epoch);
         });
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::column::{Column, Value};
+use crate::deal::Deal;
 use crate::settings::Rule;
 use crate::{MeterSettings, NoiseSettings, Released, Settings, VEILED};
 use proptest::prelude::*;
@@ -71,6 +72,35 @@ fn decide(gate: &mut Gate, rows: &[(i64, i64, i64)], has_levels: bool, out: &mut
         gate.observe_many(&times, &users, &values, &mut decisions).unwrap();
     }
     out.extend(decisions);
+}
+
+/// Every eighth observation is of one attribute, the others are of many.
+fn uneven(rows: i64) -> Vec<(i64, i64, i64)> {
+    let row = |row: i64| (row / 10, row * 7 % 50, if row % 8 == 0 { 7 } else { row * 31 % 3_000 });
+    (0..rows).map(row).collect()
+}
+
+#[test]
+fn a_gate_of_several_threads_that_was_dealt_out_goes_on() {
+    let rows = uneven(60_000);
+    let made = |threads| {
+        let settings = Settings { threads, max_future: None, ..Settings::new(3, 500) };
+        Gate::new(settings, secret()).unwrap()
+    };
+    let mut expected = Vec::new();
+    decide(&mut made(1), &rows, false, &mut expected);
+    for has_limit in [false, true] {
+        let (mut gate, mut got) = (made(3), Vec::new());
+        if has_limit {
+            gate.limit_attributes(1 << 20);
+        }
+        decide(&mut gate, &rows[..30_000], false, &mut got);
+        assert_eq!(gate.deal == Deal::even(3), has_limit);
+        let mut gate = gate_of(super::read(&plain(&[&gate])[..], 3).unwrap().1);
+        assert_eq!(gate.deal == Deal::even(3), has_limit);
+        decide(&mut gate, &rows[30_000..], false, &mut got);
+        assert!(got == expected && got.contains(&0) && got.contains(&VEILED));
+    }
 }
 
 proptest! {
