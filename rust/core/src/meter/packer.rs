@@ -58,32 +58,38 @@ impl Memo {
         }
     }
 
-    /// Notes the places of the values of some rows, at most a round of them.
-    fn place(&mut self, seen: Integers, sheet: &mut Sheet, lens: &Lens) {
-        let (Self { known, places, base }, Integers { values, rows, tweak, .. }) = (self, seen);
-        let (mut unknown, mut count) = ([0; ROUND], 0_usize);
-        let from = sheet.places.len();
-        sheet.places.extend(rows.iter().zip(0..).map(|(row, at)| {
-            let value = values[*row as usize];
-            let (found, place) = known[Memo::home(value)];
-            unknown[count % ROUND] = at;
-            count = count.wrapping_add(usize::from((found != value) | (place < *base)));
-            place.wrapping_sub(*base)
-        }));
-        for unknown in unknown[..count].chunks(GROUP) {
-            let value = |at: &u16| values[rows[usize::from(*at)] as usize];
+    /// Writes the rows that left onto a sheet, at most a round of rows. All are written, and those that did not leave are
+    /// written over by the next: the CPU need not guess.
+    fn write(&mut self, seen: Integers, sheet: &mut Sheet, lens: &Lens) {
+        let (Self { known, places, base }, Integers { users, values, released, .. }) = (self, seen);
+        let (mut to_users, mut to_places) = ([0; ROUND], [0; ROUND]);
+        let (mut unknown, mut unknowns, mut count) = ([(0_u16, 0_u16); ROUND], 0_usize, 0_usize);
+        for (((user, value), left), at) in users.iter().zip(values).zip(released).zip(0..) {
+            let (found, place) = known[Memo::home(*value)];
+            // Not more than there are rows in a round.
+            to_users[count % ROUND] = *user;
+            to_places[count % ROUND] = place.wrapping_sub(*base);
+            unknown[unknowns % ROUND] = (at, count as u16);
+            let left = usize::from(*left != 0);
+            let is_unknown = usize::from((found != *value) | (place < *base));
+            unknowns = unknowns.wrapping_add(left & is_unknown);
+            count = count.wrapping_add(left);
+        }
+        for unknown in unknown[..unknowns].chunks(GROUP) {
             let mut words = [0; GROUP];
-            for (word, at) in words.iter_mut().zip(unknown) {
-                *word = Hasher::integer(value(at)) ^ tweak;
+            for (word, (at, _)) in words.iter_mut().zip(unknown) {
+                *word = Hasher::integer(values[usize::from(*at)]) ^ seen.tweak;
             }
             lens.hasher().attributes(&mut words[..unknown.len()], None);
-            for (word, at) in words.into_iter().zip(unknown) {
-                sheet.places[from + usize::from(*at)] = *places as u32;
-                known[Memo::home(value(at))] = (value(at), *base + *places as u32);
+            for (word, (at, to)) in words.into_iter().zip(unknown) {
+                let value = values[usize::from(*at)];
+                to_places[usize::from(*to)] = *places as u32;
+                known[Memo::home(value)] = (value, *base + *places as u32);
                 *places += 1;
                 sheet.words.push(word);
             }
         }
+        sheet.push(&to_users[..count], &to_places[..count]);
     }
 
     #[inline(always)]
@@ -100,15 +106,17 @@ pub(super) struct Columns<'a> {
     pub(super) fields: &'a [Released<'a>],
 }
 
-/// Columns of integers, and the rows of them that left.
+/// Some rows of columns of integers, and which of them left.
 #[derive(Clone, Copy)]
 struct Integers<'a> {
-    times: &'a [i64],
     users: &'a [i64],
     values: &'a [i64],
-    rows: &'a [u32],
+    released: &'a [u8],
     tweak: u128,
 }
+
+/// Where nothing is said, all left.
+const ALL: [u8; ROUND] = [1; ROUND];
 
 impl Packer {
     /// Gives loads to `take`, in order, which leaves blank ones behind; their memory is used again.
@@ -150,6 +158,7 @@ impl Packer {
             {
                 // The shortest way.
                 self.flush_sights(take)?;
+                let tweak = released.field.tweak();
                 let begins = self.sheet.period != period || memo.places >= MOST_PLACES;
                 if begins || self.sheet.is_full() {
                     self.flush_sheet(take)?;
@@ -159,12 +168,13 @@ impl Packer {
                     memo.begin();
                 }
                 let (users, values) = (&users[span.clone()], &values[span.clone()]);
-                let mut rows = std::mem::take(&mut self.rows);
-                choose(span.len(), released.rows.map(|rows| &rows[span.clone()]), &mut rows);
-                let (times, tweak) = (&times[span], released.field.tweak());
-                let seen = Integers { times, users, values, rows: &rows, tweak };
-                self.write(seen, is_sorted, &mut memo, lens);
-                (self.rows, self.memo) = (rows, Some(memo));
+                let released = released.rows.map_or(&ALL[..span.len()], |rows| &rows[span.clone()]);
+                if let Some(latest) = latest(&times[span], released, is_sorted) {
+                    let seen = Integers { users, values, released, tweak };
+                    self.sheet.come_to(latest);
+                    memo.write(seen, &mut self.sheet, lens);
+                }
+                self.memo = Some(memo);
                 continue;
             }
             self.flush_sheet(take)?;
@@ -184,20 +194,6 @@ impl Packer {
         }
         self.flush_sheet(take)?;
         self.flush_sights(take)
-    }
-
-    /// Writes what left of columns of integers onto the sheet.
-    fn write(&mut self, seen: Integers, is_sorted: bool, memo: &mut Memo, lens: &Lens) {
-        let Integers { times, users, rows, .. } = seen;
-        let latest = match rows.last() {
-            None => return,
-            Some(last) if is_sorted => times[*last as usize],
-            Some(last) => {
-                rows.iter().map(|row| times[*row as usize]).fold(times[*last as usize], i64::max)
-            }
-        };
-        self.sheet.push(latest, rows.iter().map(|row| users[*row as usize]));
-        memo.place(seen, &mut self.sheet, lens);
     }
 
     fn flush_sheet(
@@ -269,6 +265,13 @@ fn one_period(times: &[i64], rotate: Option<i64>) -> (Option<i64>, bool) {
     // The smallest number is no time.
     let is_one = earliest != i64::MIN && of(earliest) == of(latest);
     (is_one.then(|| of(latest)), is_sorted)
+}
+
+/// The largest time of rows that left; `None` if none did.
+fn latest(times: &[i64], released: &[u8], is_sorted: bool) -> Option<i64> {
+    let mut left =
+        times.iter().zip(released).filter(|(_, left)| **left != 0).map(|(time, _)| *time);
+    if is_sorted { left.next_back() } else { left.max() }
 }
 
 /// Users and values, and the field itself.

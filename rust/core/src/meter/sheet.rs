@@ -61,7 +61,7 @@ pub(super) struct Sheet {
     /// The largest time of them.
     latest: i64,
     users: Vec<i64>,
-    pub(super) places: Vec<u32>,
+    places: Vec<u32>,
     /// The words of places that are new.
     pub(super) words: Vec<u128>,
 }
@@ -90,11 +90,16 @@ impl Sheet {
         self.users.len() >= ROOM
     }
 
-    /// Notes the users of some releases, whose largest time this is; the places of their values follow.
-    pub(super) fn push(&mut self, latest: i64, users: impl Iterator<Item = i64>) {
-        self.reserve();
+    /// The largest time of releases that follow.
+    pub(super) fn come_to(&mut self, latest: i64) {
         self.latest = if self.is_empty() { latest } else { latest.max(self.latest) };
-        self.users.extend(users);
+    }
+
+    /// Notes the users of some releases, and the places of their values.
+    pub(super) fn push(&mut self, users: &[i64], places: &[u32]) {
+        self.reserve();
+        self.users.extend_from_slice(users);
+        self.places.extend_from_slice(places);
     }
 }
 
