@@ -11,7 +11,7 @@ const SHORTEST: usize = 64;
 const LONGEST: usize = 1 << 14;
 /// Where it was full so often, a log gets twice the room, and at last four times: one release for each line of its part, about,
 /// then two and four. So one fetches a line at first, where alone it would fetch three, and a fourth of one where many come.
-const OFTEN: u32 = 2;
+const OFTEN: u32 = 1;
 const MOST_DOUBLED: u32 = 2;
 /// Different lengths that logs begin with.
 const STEPS: usize = 32;
