@@ -9,9 +9,8 @@ use crate::memory::Budget;
 /// Releases that the shortest log has room for, and the longest.
 const SHORTEST: usize = 64;
 const LONGEST: usize = 1 << 14;
-/// Where it was full so often, a log gets twice the room, and at last four times: one release for each line of its part, about,
+/// When it was full, a log gets twice the room, and the next time four times: one release for each line of its part, about,
 /// then two and four. So one fetches a line at first, where alone it would fetch three, and a fourth of one where many come.
-const OFTEN: u32 = 1;
 const MOST_DOUBLED: u32 = 2;
 /// Different lengths that logs begin with.
 const STEPS: usize = 32;
@@ -77,6 +76,6 @@ impl Log {
 }
 
 fn length_for(part: &Part, fills: u32) -> usize {
-    let doubled = (fills / OFTEN).min(MOST_DOUBLED);
+    let doubled = fills.min(MOST_DOUBLED);
     (1 << (part.room().ilog2() + doubled)).clamp(SHORTEST, LONGEST)
 }
