@@ -88,10 +88,14 @@ impl Gate {
     }
 
     /// Deals attributes out to the threads, as long as nobody is counted. Not where each thread has its share of
-    /// a limit: what that forbids must not hang on how the stream is cut.
+    /// a limit: what that forbids must not hang on how the stream is cut. Nor where observations were refused:
+    /// only the shard that refused them knows until when its attributes may lack some.
     fn deal_out(&mut self, source: &Source) {
-        let is_free = |shard: &Shard| shard.holdings().attributes == 0 && !shard.is_limited();
-        if self.shards.iter().all(is_free) {
+        let is_new = |shard: &Shard| {
+            let knows_nothing = shard.holdings().attributes == 0 && shard.refused_clock == i64::MIN;
+            knows_nothing && !shard.is_limited()
+        };
+        if self.shards.iter().all(is_new) {
             self.deal = Deal::by(&source.selectors(&self.hasher), self.shards.len());
         }
     }

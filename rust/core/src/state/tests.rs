@@ -103,6 +103,15 @@ fn a_gate_of_several_threads_that_was_dealt_out_goes_on() {
     }
 }
 
+#[test]
+fn who_refused_observations_keeps_its_attributes() {
+    let settings = Settings { threads: 3, max_future: None, ..Settings::new(3, 500) };
+    let mut gate = Gate::new(settings, secret()).unwrap();
+    gate.shards[1].refused_clock = 7;
+    decide(&mut gate, &uneven(30_000), false, &mut Vec::new());
+    assert_eq!(gate.deal, Deal::even(3));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
