@@ -29,6 +29,9 @@ const MOVED_AT_ONCE: usize = 32;
 /// So many new attributes, at the least, come between the beginning of a move and its end.
 pub(crate) const QUICKEST_MOVE: usize = (1 << SMALLEST) / MOVED_AT_ONCE;
 const LARGEST: u32 = 40;
+/// Up to this size, 32 MiB, a table grows fourfold: that moves a third of the slots that doubling does, and takes a
+/// third less new memory on the way.
+const FOURFOLD: u32 = 20;
 /// Slots that the hand looks at together.
 const STRETCH: usize = 8;
 
@@ -254,7 +257,7 @@ impl Table {
         let lost = self.migrate(MOVED_AT_ONCE, budget);
         let made = self.live < self.most
             && ((self.live + 1) * 5 <= self.positions() * 3
-                || self.leaving.is_none() && self.resize(self.current.bits() + 1, budget));
+                || self.leaving.is_none() && self.grow(budget));
         Room { made, lost }
     }
 
@@ -290,6 +293,11 @@ impl Table {
         let slot = self.slot(place);
         *slot = Slot::new(key, epoch, entry);
         self.live += 1;
+    }
+
+    fn grow(&mut self, budget: &mut Budget) -> bool {
+        let bits = self.current.bits();
+        bits + 2 <= FOURFOLD && self.resize(bits + 2, budget) || self.resize(bits + 1, budget)
     }
 
     fn resize(&mut self, bits: u32, budget: &mut Budget) -> bool {
