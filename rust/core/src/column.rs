@@ -160,10 +160,13 @@ impl<'a> Value<'a> {
 
 #[inline(always)]
 fn text_user(bytes: &[u8]) -> Value<'_> {
-    match bytes.first() {
-        Some(b'0'..=b'9' | b'-') if bytes.len() <= 20 => decimal(bytes),
-        _ => Value::Text(bytes),
-    }
+    if may_be_number(bytes) { decimal(bytes) } else { Value::Text(bytes) }
+}
+
+/// False for text that is no integer of 64 bits, by a short look.
+#[inline(always)]
+pub(crate) fn may_be_number(bytes: &[u8]) -> bool {
+    matches!(bytes.first(), Some(b'0'..=b'9' | b'-')) && bytes.len() <= 20
 }
 
 /// Text that is an integer as a program would print it counts as that integer.

@@ -195,7 +195,7 @@ impl Gate {
         if let (Some(census), Some(user)) = (&mut self.census, user) {
             census.take_one(&self.hasher, user);
         }
-        let hashed = match (attribute, user) {
+        let hashed = match (&attribute, &user) {
             (Some(attribute), Some(user)) => self.hasher.pair(attribute, user),
             _ => None,
         };
@@ -204,9 +204,8 @@ impl Gate {
         let Some((hash, user)) = hashed.filter(|_| admitted != Admitted::No) else { return false };
         let key = Key::new(hash, hash);
         let shard = self.deal.shard(key);
-        // While the user is hashed under this attribute.
         self.shards[shard].prefetch_slot(key.hash);
-        let released = self.count(key, user, time, admitted);
+        let released = self.count(key, Entry { user, time }, admitted);
         self.released += u64::from(released);
         self.reclaim(before, key);
         released
@@ -243,16 +242,16 @@ impl Gate {
                 return Counted::Veiled;
             }
             let key = Key::new(hashes[level], hashes[0]);
-            let released = self.count(key, user, time, admitted);
-            self.shards[shard].counted(released, Entry { user: 0, time }, &self.rules)
+            let entry = Entry { user: self.hasher.user(user, key.hash), time };
+            let released = self.count(key, entry, admitted);
+            self.shards[shard].counted(released, entry, &self.rules)
         });
         self.released += u64::from(released.is_some());
         self.reclaim(before, coarsest);
         Ok(released)
     }
 
-    fn count(&mut self, key: Key, user: u128, time: i64, admitted: Admitted) -> bool {
-        let entry = Entry { user: self.hasher.user(user, key.hash), time };
+    fn count(&mut self, key: Key, entry: Entry, admitted: Admitted) -> bool {
         let epoch = self.epochs.at(self.admission.clock) as u32;
         let now = Now { epoch, in_order: admitted == Admitted::InOrder };
         let shard = self.deal.shard(key);

@@ -32,7 +32,7 @@
 
 mod cipher;
 
-use crate::column::{Column, Role, Value};
+use crate::column::{Column, Role, Value, may_be_number};
 use crate::secret::Secret;
 #[cfg(target_arch = "x86_64")]
 use cipher::Hardware;
@@ -119,7 +119,7 @@ impl Hasher {
     }
 
     pub(crate) fn block(&self, value: Value<'_>, role: Role) -> Option<u128> {
-        dispatch!(self, one_block(value, role))
+        dispatch!(self, one_block(&value, role))
     }
 
     /// The block of an integer, in either role.
@@ -233,16 +233,16 @@ impl Hasher {
         count
     }
 
-    /// The hash of one plain attribute, and the block of one user: side by side, they take hardly
-    /// longer than one.
-    pub(crate) fn pair(&self, attribute: Value<'_>, user: Value<'_>) -> Option<(u128, u128)> {
+    /// The hash of one plain attribute, and what stands for one user under it.
+    #[inline(always)]
+    pub(crate) fn pair(&self, attribute: &Value<'_>, user: &Value<'_>) -> Option<(u128, u64)> {
         dispatch!(self, one_pair(attribute, user))
     }
 
+    /// What stands for a user under an attribute, by their block and its hash's high half.
+    #[inline(always)]
     pub(crate) fn user(&self, block: u128, attribute_high: u64) -> u64 {
-        let mut mixed = [block ^ u128::from(attribute_high) << 64];
-        self.user.encrypt_all(&mut mixed, self.means);
-        mixed[0] as u64
+        dispatch!(self, one_user(block, u128::from(attribute_high) << 64))
     }
 
     #[inline(always)]
@@ -257,7 +257,7 @@ impl Hasher {
     ) {
         for (row, (block, valid)) in rows.iter().zip(out.iter_mut().zip(valid)) {
             let value = column.value(start.wrapping_add(*row as usize));
-            match value.and_then(|value| self.one_block::<R>(value, role)) {
+            match value.and_then(|value| self.one_block::<R>(&value, role)) {
                 Some(found) => *block = found,
                 None => {
                     *block = 0;
@@ -267,8 +267,21 @@ impl Hasher {
         }
     }
 
+    /// What comes most is read where it lies: a value that is copied, and read again at once in pieces of other
+    /// sizes, makes the CPU wait as long as its hash takes.
     #[inline(always)]
-    fn one_block<R: Rounds>(&self, value: Value<'_>, role: Role) -> Option<u128> {
+    fn one_block<R: Rounds>(&self, value: &Value<'_>, role: Role) -> Option<u128> {
+        match value {
+            Value::Integer(word) => Some(block(*word as u64, Kind::Integer)),
+            Value::Text(bytes) if role == Role::Attribute || !may_be_number(bytes) => {
+                Some(self.chain::<R>(bytes) ^ block(bytes.len() as u64, Kind::Text))
+            }
+            _ => self.other_block::<R>(*value, role),
+        }
+    }
+
+    #[inline(always)]
+    fn other_block<R: Rounds>(&self, value: Value<'_>, role: Role) -> Option<u128> {
         let value = match role {
             Role::Attribute => value,
             Role::User => value.as_user()?,
@@ -293,10 +306,16 @@ impl Hasher {
     }
 
     #[inline(always)]
-    fn one_pair<R: Rounds>(&self, attribute: Value<'_>, user: Value<'_>) -> Option<(u128, u128)> {
+    fn one_pair<R: Rounds>(&self, attribute: &Value<'_>, user: &Value<'_>) -> Option<(u128, u64)> {
         let attribute = self.one_block::<R>(attribute, Role::Attribute)?;
         let user = self.one_block::<R>(user, Role::User)?;
-        Some((self.attribute.encrypt::<R>(attribute), user))
+        let hash = self.attribute.encrypt::<R>(attribute);
+        Some((hash, self.one_user::<R>(user, hash & HIGH)))
+    }
+
+    #[inline(always)]
+    fn one_user<R: Rounds>(&self, block: u128, high: u128) -> u64 {
+        self.user.encrypt::<R>(block ^ high) as u64
     }
 
     /// The pieces may overlap: with the length in the block, they still spell only one text.
@@ -354,17 +373,22 @@ mod accelerated {
     }
 
     #[target_feature(enable = "aes")]
-    pub(super) fn one_block(hasher: &Hasher, value: Value<'_>, role: Role) -> Option<u128> {
+    pub(super) fn one_block(hasher: &Hasher, value: &Value<'_>, role: Role) -> Option<u128> {
         hasher.one_block::<Hardware>(value, role)
     }
 
     #[target_feature(enable = "aes")]
     pub(super) fn one_pair(
         hasher: &Hasher,
-        attribute: Value<'_>,
-        user: Value<'_>,
-    ) -> Option<(u128, u128)> {
+        attribute: &Value<'_>,
+        user: &Value<'_>,
+    ) -> Option<(u128, u64)> {
         hasher.one_pair::<Hardware>(attribute, user)
+    }
+
+    #[target_feature(enable = "aes")]
+    pub(super) fn one_user(hasher: &Hasher, block: u128, high: u128) -> u64 {
+        hasher.one_user::<Hardware>(block, high)
     }
 }
 
