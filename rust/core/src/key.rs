@@ -274,7 +274,7 @@ impl Hasher {
         match value {
             Value::Integer(word) => Some(block(*word as u64, Kind::Integer)),
             Value::Text(bytes) if role == Role::Attribute || !may_be_number(bytes) => {
-                Some(self.chain::<R>(bytes) ^ block(bytes.len() as u64, Kind::Text))
+                Some(self.spelled::<R>(bytes, Kind::Text))
             }
             _ => self.other_block::<R>(*value, role),
         }
@@ -296,11 +296,9 @@ impl Hasher {
             // Adding zero turns -0.0 into 0.0: a reader sees one number.
             Value::Float(number) => block((number + 0.0).to_bits(), Kind::Float),
             Value::Bool(truth) => block(u64::from(truth), Kind::Bool),
-            Value::Text(bytes) => self.chain::<R>(bytes) ^ block(bytes.len() as u64, Kind::Text),
-            Value::Bytes(bytes) => self.chain::<R>(bytes) ^ block(bytes.len() as u64, Kind::Bytes),
-            Value::Digits(bytes) => {
-                self.chain::<R>(bytes) ^ block(bytes.len() as u64, Kind::Digits)
-            }
+            Value::Text(bytes) => self.spelled::<R>(bytes, Kind::Text),
+            Value::Bytes(bytes) => self.spelled::<R>(bytes, Kind::Bytes),
+            Value::Digits(bytes) => self.spelled::<R>(bytes, Kind::Digits),
             Value::Prepared(block) => block,
         })
     }
@@ -315,7 +313,12 @@ impl Hasher {
 
     #[inline(always)]
     fn one_user<R: Rounds>(&self, block: u128, high: u128) -> u64 {
-        self.user.encrypt::<R>(block ^ high) as u64
+        self.user.encrypt::<R>(R::xor(block, high)) as u64
+    }
+
+    #[inline(always)]
+    fn spelled<R: Rounds>(&self, bytes: &[u8], kind: Kind) -> u128 {
+        R::xor(self.chain::<R>(bytes), block(bytes.len() as u64, kind))
     }
 
     /// The pieces may overlap: with the length in the block, they still spell only one text.
@@ -346,7 +349,7 @@ impl Hasher {
 
     #[inline(always)]
     fn absorb<R: Rounds>(&self, state: u128, piece: u128) -> u128 {
-        let mut state = state ^ piece ^ self.chain[0];
+        let mut state = R::xor(state, R::xor(piece, self.chain[0]));
         for key in &self.chain[1..] {
             state = R::round(state, *key);
         }
@@ -419,7 +422,7 @@ fn block(word: u64, kind: Kind) -> u128 {
 
 #[inline(always)]
 fn read16(bytes: &[u8]) -> u128 {
-    u128::from(read8(&bytes[..8])) | u128::from(read8(&bytes[8..16])) << 64
+    bytes.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes))
 }
 
 #[inline(always)]
