@@ -233,10 +233,16 @@ impl Hasher {
         count
     }
 
-    /// The hash of one plain attribute, and what stands for one user under it.
+    /// The hash of one plain attribute.
     #[inline(always)]
-    pub(crate) fn pair(&self, attribute: &Value<'_>, user: &Value<'_>) -> Option<(u128, u64)> {
-        dispatch!(self, one_pair(attribute, user))
+    pub(crate) fn attribute(&self, value: &Value<'_>) -> Option<u128> {
+        dispatch!(self, one_attribute(value))
+    }
+
+    /// What stands for one user under an attribute, by its hash.
+    #[inline(always)]
+    pub(crate) fn user_under(&self, value: &Value<'_>, hash: u128) -> Option<u64> {
+        dispatch!(self, one_user_under(value, hash))
     }
 
     /// What stands for a user under an attribute, by their block and its hash's high half.
@@ -304,11 +310,13 @@ impl Hasher {
     }
 
     #[inline(always)]
-    fn one_pair<R: Rounds>(&self, attribute: &Value<'_>, user: &Value<'_>) -> Option<(u128, u64)> {
-        let attribute = self.one_block::<R>(attribute, Role::Attribute)?;
-        let user = self.one_block::<R>(user, Role::User)?;
-        let hash = self.attribute.encrypt::<R>(attribute);
-        Some((hash, self.one_user::<R>(user, hash & HIGH)))
+    fn one_attribute<R: Rounds>(&self, value: &Value<'_>) -> Option<u128> {
+        Some(self.attribute.encrypt::<R>(self.one_block::<R>(value, Role::Attribute)?))
+    }
+
+    #[inline(always)]
+    fn one_user_under<R: Rounds>(&self, value: &Value<'_>, hash: u128) -> Option<u64> {
+        Some(self.one_user::<R>(self.one_block::<R>(value, Role::User)?, hash & HIGH))
     }
 
     #[inline(always)]
@@ -381,12 +389,13 @@ mod accelerated {
     }
 
     #[target_feature(enable = "aes")]
-    pub(super) fn one_pair(
-        hasher: &Hasher,
-        attribute: &Value<'_>,
-        user: &Value<'_>,
-    ) -> Option<(u128, u64)> {
-        hasher.one_pair::<Hardware>(attribute, user)
+    pub(super) fn one_attribute(hasher: &Hasher, value: &Value<'_>) -> Option<u128> {
+        hasher.one_attribute::<Hardware>(value)
+    }
+
+    #[target_feature(enable = "aes")]
+    pub(super) fn one_user_under(hasher: &Hasher, value: &Value<'_>, hash: u128) -> Option<u64> {
+        hasher.one_user_under::<Hardware>(value, hash)
     }
 
     #[target_feature(enable = "aes")]

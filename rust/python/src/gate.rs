@@ -7,7 +7,7 @@ use crate::values::{Held, utf8};
 use arrow_array::ArrayRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use zveil_core::{
@@ -32,7 +32,16 @@ pub(crate) struct Saved {
 
 impl Gate {
     /// The gate itself. Whoever waits for it lets other Python threads run meanwhile.
+    #[inline(always)]
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, zveil_core::Gate>> {
+        match self.inner.try_lock() {
+            Ok(gate) => Ok(gate),
+            Err(_) => self.wait(py),
+        }
+    }
+
+    #[cold]
+    fn wait(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, zveil_core::Gate>> {
         loop {
             match self.inner.try_lock() {
                 Ok(gate) => return Ok(gate),
@@ -164,14 +173,18 @@ impl Gate {
         user: &Bound<'_, PyAny>,
         attribute: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let time = times::instant(t, self.scale)?;
-        if let (Ok(user), Ok(attribute)) = (user.cast::<PyString>(), attribute.cast::<PyString>()) {
-            // Text is what comes most, and the way around `Held` takes a third of the time.
-            let user = utf8(user, Role::User)?.as_bytes();
-            let attribute = utf8(attribute, Role::Attribute)?.as_bytes();
-            let (user, attribute) = (Some(Value::Text(user)), Some(Value::Text(attribute)));
-            return Ok(self.lock(py)?.observe(time, user, attribute));
+        // Text is what comes most, and the way around `Held` takes a third of the time. None of this calls Python back,
+        // which might ask this gate.
+        if let (Ok(user), Ok(attribute)) = (user.cast_exact(), attribute.cast_exact())
+            && times::is_number(t)
+        {
+            let attribute = Some(Value::Text(utf8(attribute, Role::Attribute)?.as_bytes()));
+            return self.lock(py)?.observe_meanwhile(attribute, || {
+                let user = Value::Text(utf8(user, Role::User)?.as_bytes());
+                Ok((times::instant(t, self.scale)?, Some(user)))
+            });
         }
+        let time = times::instant(t, self.scale)?;
         let user = Held::new(user, Role::User)?;
         let attribute = Held::new(attribute, Role::Attribute)?;
         let (user, attribute) = (user.value(Role::User)?, attribute.value(Role::Attribute)?);

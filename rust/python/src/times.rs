@@ -7,22 +7,30 @@ use pyo3::types::{PyBool, PyFloat, PyInt};
 use std::borrow::Cow;
 pub(crate) use zveil_arrow::{NO_TIME as NONE, Scale};
 
+/// A plain number: no code in Python is needed to read it.
+#[inline(always)]
+pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>()
+}
+
 /// One time from Python.
 #[inline(always)]
 pub(crate) fn instant(value: &Bound<'_, PyAny>, scale: Scale) -> PyResult<i64> {
     if let Ok(number) = value.cast_exact::<PyFloat>() {
         return Ok(scale.float(number.value()));
     }
+    if value.is_exact_instance_of::<PyInt>()
+        && let Ok(number) = value.extract::<i64>()
+    {
+        return Ok(scale.integer(number, scale.unit));
+    }
     instant_otherwise(value, scale)
 }
 
 fn instant_otherwise(value: &Bound<'_, PyAny>, scale: Scale) -> PyResult<i64> {
     if value.is_exact_instance_of::<PyInt>() {
-        return Ok(match value.extract::<i64>() {
-            Ok(number) => scale.integer(number, scale.unit),
-            Err(_) if value.gt(0)? => scale.beyond,
-            Err(_) => NONE,
-        });
+        // Past 64 bits.
+        return Ok(if value.gt(0)? { scale.beyond } else { NONE });
     }
     if let Ok(number) = value.cast::<PyFloat>() {
         return Ok(scale.float(number.value()));
