@@ -1,12 +1,15 @@
 """Records on their way out, with a producer that has little room."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from zveil.engines.kafka.client import KafkaFailure
+from zveil.engines.kafka.client import PARTITIONER, KafkaFailure
+from zveil.engines.kafka.exactly_once import ExactlyOnce
+from zveil.engines.kafka.hashes import murmur2
 from zveil.engines.kafka.sending import Sending
 
 
@@ -70,3 +73,40 @@ def test_records_and_keys_are_as_many() -> None:
     with pytest.raises(ValueError, match="expected 2, one for each record, got 1"):
         Through(producer).send_all("out", [b"1", b"2"], [None])
     assert producer.taken == []
+
+
+class Transactional(Narrow):
+    """A producer whose transactions always succeed."""
+
+    def init_transactions(self, _: float) -> None:
+        pass
+
+    def begin_transaction(self) -> None:
+        pass
+
+    def commit_transaction(self, _: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("partitioner", [PARTITIONER, "random"])
+def test_where_a_transaction_went_is_known_by_its_keys_while_they_are_few(partitioner: str) -> None:
+    producer = Transactional(10_000)
+    clients = SimpleNamespace(
+        producer=lambda _: producer, producer_settings=lambda: {"partitioner": partitioner}
+    )
+    delivery = ExactlyOnce(clients, None, 1.0, print, lambda: False)
+    everywhere = set(range(12))
+
+    def reached(keys: list[bytes | None]) -> set[int]:
+        delivery.begin()
+        delivery.send_all("out", [b"record"] * len(keys), keys)
+        found = set(delivery._reached(12))
+        delivery.commit([], is_last=False)
+        return found
+
+    few = [b"one", b"two", b"one"]
+    by_hash = {(murmur2(key) & 0x7FFFFFFF) % 12 for key in few}
+    assert reached(few) == (by_hash if partitioner == PARTITIONER else everywhere)
+    assert reached([b"one", None]) == everywhere
+    assert reached([b"%d" % number for number in range(1_000)]) == everywhere
+    assert reached(few) == (by_hash if partitioner == PARTITIONER else everywhere)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 from zveil.engines.kafka.caller import Caller, StuckError
@@ -20,6 +19,8 @@ _FENCED = (
     "fenced: another worker has this one's --instance, or its transaction took longer than "
     "transaction.timeout.ms; what it did not commit is decided by others"
 )
+# From so many keys on, records are taken to be on every partition.
+_MANY = 100
 # What fails so often without anything between that does not is not going to succeed.
 _MOST_FAILURES = 10
 
@@ -32,8 +33,8 @@ class ExactlyOnce(Sending):
         self._caller = Caller()
         self._left: list[Any] = []
         self._is_open = False
-        # Of the transaction that is open, or was last.
-        self._keys: list[Sequence[bytes | None]] = []
+        # Of the transaction that is open, or was last; None for any keys.
+        self._keys: set[bytes | None] | None = set()
         self._offsets: list[Any] = []
         self._aborted = self._renewed = 0
         self._init()
@@ -44,16 +45,16 @@ class ExactlyOnce(Sending):
         if not self._is_open:
             self._try(self._producer.begin_transaction)
             self._is_open = True
-            self._keys, self._offsets = [], []
+            self._keys, self._offsets = set(), []
 
     def send(self, topic: str, value: bytes, key: bytes | None = None, **more: Any) -> None:
         """Send a record; waits where too many are under way."""
-        self._keys.append((key,))
+        self._note((key,))
         super().send(topic, value, key, **more)
 
     def send_all(self, topic: str, values: Sequence[bytes], keys: Sequence[bytes | None]) -> None:
         """Send records with their keys: nothing is done for each but what the client needs."""
-        self._keys.append(keys)
+        self._note(keys)
         super().send_all(topic, values, keys)
 
     def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:  # noqa: ARG002
@@ -95,6 +96,13 @@ class ExactlyOnce(Sending):
                 f"{_MOST_FAILURES} transactions failed in a row: a record may be larger than the "
                 "topic takes, or the worker may not write to it"
             )
+
+    def _note(self, keys: Iterable[bytes | None]) -> None:
+        """Remember keys while they are few: to keep them all took a tenth of the time."""
+        if self._keys is not None:
+            self._keys.update(keys)
+            if len(self._keys) > _MANY:
+                self._keys = None
 
     def _refused(self, error: Any) -> None:
         from confluent_kafka import KafkaError
@@ -193,7 +201,8 @@ class ExactlyOnce(Sending):
 
     def _reached(self, partitions: int) -> Iterable[int]:
         """Give the partitions that records of the last transaction may be on."""
-        keys = set(chain.from_iterable(self._keys))
-        if None in keys or self._clients.producer_settings()["partitioner"] != PARTITIONER:
+        keys = self._keys
+        is_known = self._clients.producer_settings()["partitioner"] == PARTITIONER
+        if not is_known or keys is None or None in keys:
             return range(partitions)
         return {(murmur2(key) & 0x7FFFFFFF) % partitions for key in keys if key is not None}
