@@ -137,6 +137,9 @@ def choice(
 def file_field(name: str, label: str, ticket: str, largest: int) -> None:
     """Make a field for a file, which the browser sends as soon as one is chosen.
 
+    It asks over the socket first: what was chosen before on the page has come that way too, and is
+    known by then.
+
     Parameters
     ----------
     name, label
@@ -154,7 +157,9 @@ def file_field(name: str, label: str, ticket: str, largest: int) -> None:
             "data-told": f"{name}-problem",
             "aria-describedby": f"{name}-hint",
         }
-        box("input", id=name, type="file", **attributes)
+        box("input", id=name, type="file", **attributes).on(
+            "change", lambda: ui.run_javascript(f"zveil.send({json.dumps(name)})"), args=[]
+        )
         hint = f"NDJSON, CSV, TSV, Parquet or Arrow, plain or packed; up to {size(largest)}."
         words("p", hint, "quiet small", id=f"{name}-hint")
         words("p", "", "problem", id=f"{name}-problem", role="alert", hidden=True)

@@ -19,7 +19,8 @@ const zveil = {
   ms: (value) => (value === null || value === undefined ? "–" : `${Number(value.toPrecision(3))} ms`),
 
   // Sends a file to the server as it is; what is wrong with that is told beside the field.
-  async send(input) {
+  async send(id) {
+    const input = document.getElementById(id);
     const file = input.files[0];
     const told = document.getElementById(input.dataset.told);
     if (!file) return;
@@ -88,10 +89,6 @@ zveil.move = (name, place, text) => {
 
 document.addEventListener("input", (event) => {
   if (event.target.matches?.("input[type=range][data-texts]")) zveil.shown(event.target);
-});
-
-document.addEventListener("change", (event) => {
-  if (event.target.matches?.("input[type=file][data-ticket]")) zveil.send(event.target);
 });
 
 document.addEventListener("click", (event) => {
