@@ -15,7 +15,6 @@ use crate::settings::{MOST_LEVELS, Rule, Settings, check_z};
 use crate::shard::{Counted, Holdings, Now, Shard};
 use crate::slab::Entry;
 use crate::slot::Key;
-use std::convert::Infallible;
 
 /// Exact z-anonymity over a stream, in O(z) memory for each attribute.
 ///
@@ -192,26 +191,13 @@ impl Gate {
 
     /// Decides one observation. A missing user, attribute or time (the smallest number) is veiled.
     pub fn observe(&mut self, time: i64, user: Option<Value>, attribute: Option<Value>) -> bool {
-        let decided = self.observe_meanwhile(attribute, || Ok::<_, Infallible>((time, user)));
-        let Ok(released) = decided;
-        released
-    }
-
-    /// The same, with time and user asked for while the memory of the attribute is on its way: what it takes to have
-    /// them is not waited for. Where they are not to be had, nothing was observed.
-    #[inline(always)]
-    pub fn observe_meanwhile<'a, E>(
-        &mut self,
-        attribute: Option<Value>,
-        others: impl FnOnce() -> Result<(i64, Option<Value<'a>>), E>,
-    ) -> Result<bool, E> {
         let hash = match &attribute {
             Some(attribute) => self.hasher.attribute(attribute),
             None => None,
         };
         let key = Key::new(hash.unwrap_or(0), hash.unwrap_or(0));
+        // While the user is hashed under this attribute.
         self.shards[self.deal.shard(key)].prefetch_slot(key.hash);
-        let (time, user) = others()?;
         self.observed += 1;
         if let (Some(census), Some(user)) = (&mut self.census, user) {
             census.take_one(&self.hasher, user);
@@ -222,11 +208,11 @@ impl Gate {
         };
         let before = self.admission.clock;
         let admitted = self.admission.admit(time, user.is_some());
-        let Some(user) = user.filter(|_| admitted != Admitted::No) else { return Ok(false) };
+        let Some(user) = user.filter(|_| admitted != Admitted::No) else { return false };
         let released = self.count(key, Entry { user, time }, admitted);
         self.released += u64::from(released);
         self.reclaim(before, key);
-        Ok(released)
+        released
     }
 
     /// Decides one observation with several levels, coarsest first, and says which is released.

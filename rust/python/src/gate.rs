@@ -173,18 +173,14 @@ impl Gate {
         user: &Bound<'_, PyAny>,
         attribute: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        // Text is what comes most, and the way around `Held` takes a third of the time. None of this calls Python back,
-        // which might ask this gate.
-        if let (Ok(user), Ok(attribute)) = (user.cast_exact(), attribute.cast_exact())
-            && times::is_number(t)
-        {
-            let attribute = Some(Value::Text(utf8(attribute, Role::Attribute)?.as_bytes()));
-            return self.lock(py)?.observe_meanwhile(attribute, || {
-                let user = Value::Text(utf8(user, Role::User)?.as_bytes());
-                Ok((times::instant(t, self.scale)?, Some(user)))
-            });
-        }
+        // Before the gate is taken: what Python has to say of a bad value may run others' code, and that may ask this gate.
         let time = times::instant(t, self.scale)?;
+        if let (Ok(user), Ok(attribute)) = (user.cast_exact(), attribute.cast_exact()) {
+            // Text is what comes most, and the way around `Held` takes a third of the time.
+            let user = Value::Text(utf8(user, Role::User)?.as_bytes());
+            let attribute = Value::Text(utf8(attribute, Role::Attribute)?.as_bytes());
+            return Ok(self.lock(py)?.observe(time, Some(user), Some(attribute)));
+        }
         let user = Held::new(user, Role::User)?;
         let attribute = Held::new(attribute, Role::Attribute)?;
         let (user, attribute) = (user.value(Role::User)?, attribute.value(Role::Attribute)?);

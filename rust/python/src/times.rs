@@ -7,12 +7,6 @@ use pyo3::types::{PyBool, PyFloat, PyInt};
 use std::borrow::Cow;
 pub(crate) use zveil_arrow::{NO_TIME as NONE, Scale};
 
-/// A plain number: no code in Python is needed to read it.
-#[inline(always)]
-pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> bool {
-    value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>()
-}
-
 /// One time from Python.
 #[inline(always)]
 pub(crate) fn instant(value: &Bound<'_, PyAny>, scale: Scale) -> PyResult<i64> {
