@@ -4,7 +4,7 @@ BIN := .venv/bin
 ENGINES := .venv-engines/bin
 FLINK := .venv-flink/bin
 SPARK := .venv-spark/bin
-RUST := $(shell find rust/arrow rust/core rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
+RUST := $(shell find rust/arrow rust/core rust/kafka rust/python -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null)
 
 .PHONY: help demo test test-engines test-flink test-kafka test-spark check check-k picture bench bench-quick bench-engines \
 	bench-engines-quick engine-jars soak wheel clean

@@ -469,16 +469,6 @@ class _Tally(TypedDict):
     repeated: int
     """Records whose id came before: neither decided nor written, and not among `records`."""
 
-_Answer: TypeAlias = tuple[
-    list[int], list[bytes | None], list[bytes | None], list[tuple[int, str, int]]
-]
-"""Of messages: places, records, keys, and what is wrong."""
-
-_Decided: TypeAlias = tuple[
-    bytes, list[bytes], list[bytes | None], list[tuple[int, str, int]], tuple[int, int]
-]
-"""The same of messages that were decided, places as 64-bit numbers; and bytes in and out."""
-
 _Buffers: TypeAlias = tuple[int, bytes, bytes, bytes]
 """A column for Arrow: number of values, bits of those that are there, 64-bit ends, bytes."""
 
@@ -600,6 +590,177 @@ class NameFilter:
     def __new__(cls, only: NameList | None, except_: NameList | None) -> Self: ...
     def mask(self, values: Any) -> tuple[bytes, int]:
         """Tell for each value of a column whether it counts, as bits; and how many do not."""
+
+@final
+class MessageBatch:
+    """Messages as they came, one behind the other, and what was told of partitions.
+
+    Parameters
+    ----------
+    messages
+        Partition, offset, value and key of each.
+    ends
+        Partitions that were read to their end, and where that is.
+    errors
+        What is wrong with partitions: Kafka's number of the error, and words.
+    """
+
+    def __new__(
+        cls,
+        messages: list[tuple[int, int, bytes | None, bytes | None]],
+        *,
+        ends: list[tuple[int, int]] = ...,
+        errors: list[tuple[int, str]] = ...,
+    ) -> MessageBatch: ...
+    def __len__(self) -> int: ...
+    @property
+    def ends(self) -> list[tuple[int, int]]:
+        """Partitions that were read to their end, and where that is."""
+
+    @property
+    def errors(self) -> list[tuple[int, str]]:
+        """What is wrong with partitions: Kafka's number of the error, and words."""
+
+    @property
+    def age_s(self) -> float:
+        """How long ago the first of them was there."""
+
+    def runs(self) -> list[tuple[int, int, int]]:
+        """Give a partition, and from which number to which all are of it; one run after another."""
+
+    def first_at(self, start: int, end: int, offset: int) -> int:
+        """Find the first of a run that is at an offset or behind; its end if none is."""
+
+    def some(self, most: int) -> MessageBatch:
+        """Give so many of them at the most, from all over."""
+
+    def offset(self, number: int) -> int:
+        """Give the offset of a message; raises IndexError if there is none of that number."""
+
+    def partition(self, number: int) -> int:
+        """Give its partition."""
+
+    def key(self, number: int) -> bytes | None:
+        """Give its key."""
+
+@final
+class Left:
+    """What leaves of some messages. The lists are made when they are asked for."""
+
+    @staticmethod
+    def unchanged(messages: MessageBatch) -> Left:
+        """Let all of them leave as they came, without keys of their own."""
+
+    def __len__(self) -> int: ...
+    @property
+    def places(self) -> list[int]:
+        """Which message each record is from, by its number."""
+
+    @property
+    def records(self) -> list[bytes]:
+        """The records."""
+
+    @property
+    def keys(self) -> list[bytes | None]:
+        """For each the first of its values that is released, as text and as it leaves."""
+
+    @property
+    def troubles(self) -> list[tuple[int, str, int]]:
+        """What is wrong with bad messages: which, what kind, and at which byte, from 1."""
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes of the values of all messages."""
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes of all records."""
+
+@final
+class KafkaClient:
+    """A client of Kafka that Python's client library has made, as librdkafka has it."""
+
+    @staticmethod
+    def load(user: str) -> None:
+        """Find librdkafka, by a file that Python has loaded and that uses it.
+
+        Raises RuntimeError if it is not there, or lacks something.
+        """
+
+    @staticmethod
+    def made() -> KafkaClient | None:
+        """Take the client that this thread has made last, with this module as a plugin."""
+
+    @property
+    def failed(self) -> int | None:
+        """Kafka's number of why a record could not be sent; None if all could so far."""
+
+@final
+class KafkaReader:
+    """Takes the messages of a consumer by the batch, without an object for each.
+
+    All else that a consumer is told stays with it: it has to be polled for that.
+
+    Parameters
+    ----------
+    client
+        The consumer.
+    topic
+        What is read.
+    headers, timestamps
+        Whether they are taken too.
+    """
+
+    def __new__(
+        cls, client: KafkaClient, topic: str, *, headers: bool = False, timestamps: bool = False
+    ) -> KafkaReader: ...
+    def attend(self, partition: int) -> None:
+        """Have the messages of a partition come here; to be said before it is assigned."""
+
+    def batch(self, wait_s: float, most: int) -> MessageBatch | None:
+        """Wait for a message, and take what has come with it; None if there was none.
+
+        Raises RuntimeError once the consumer is closed.
+        """
+
+@final
+class KafkaWriter:
+    """Sends records to a topic by the batch.
+
+    Parameters
+    ----------
+    client
+        The producer.
+    topic
+        Where they go.
+    key
+        Of each record: ``"released"``, ``"none"``, or ``"source"`` for that of its message.
+    headers
+        The names of those that leave, of the message; None for all of them.
+    timestamps
+        Whether the message's own leaves.
+    """
+
+    QUEUE_FULL: int
+    """Kafka's number of having no room for more records just now."""
+
+    def __new__(
+        cls,
+        client: KafkaClient,
+        topic: str,
+        *,
+        key: str = "released",
+        headers: list[str] | None = ...,
+        timestamps: bool = False,
+    ) -> KafkaWriter: ...
+    def send(
+        self, left: Left, start: int = 0, *, sent_ms: int | None = None
+    ) -> tuple[int, int | None]:
+        """Send records from one number on: how many were taken, and why the next was not.
+
+        `sent_ms`: their timestamp, where the messages' own do not leave. Raises RuntimeError once
+        the producer is closed.
+        """
 
 @final
 class Witness:
@@ -775,28 +936,26 @@ class TextWay:
     def decide_messages(
         self,
         gates: Sequence[Gate],
-        values: list[bytes | None],
+        messages: MessageBatch,
+        start: int,
+        end: int,
         *,
         silent: bool = False,
         ids: EventIds | None = None,
         witness: Witness | None = None,
         partition: int = 0,
-    ) -> _Decided:
-        """Decide messages in their order, and give what leaves of them.
+    ) -> Left:
+        """Decide messages from one number up to another, in their order, and give what leaves.
 
-        Which message each record is from, counted from 0, as numbers of 64 bits one behind the
-        other; the records; for each the first of its values that is released, as text and as it
-        leaves; what is wrong with bad messages: which, kind, and column from 1; and the bytes of
-        all values and of all records. `silent`: nothing leaves, it is only seen. The witness is
-        shown all values, as such of a partition.
+        `silent`: nothing leaves, it is only seen. The witness is shown all values, as such of a
+        partition. Raises IndexError where there are no such messages.
         """
 
-    def key_messages(self, values: list[bytes | None]) -> _Answer:
+    def key_messages(self, messages: MessageBatch, start: int, end: int) -> Left:
         """Find the key of each message: the text of its attribute, at its coarsest level.
 
         Nothing is decided. A message with several attributes becomes one for each that has a
-        value, without the others; a record that is None is the message as it is. One without any
-        value has no key.
+        value, without the others. One without any value has no key, and stays as it is.
         """
 
     @property

@@ -3,9 +3,11 @@
 mod columns;
 mod failure;
 mod gate;
+mod kafka;
 mod keyring;
 mod ladder;
 mod lines_out;
+mod message_batch;
 mod messages;
 mod meter;
 mod names;
@@ -40,6 +42,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<parquet::ParquetWay>()?;
     module.add_class::<text::TextWay>()?;
     module.add_class::<messages::Witness>()?;
+    module.add_class::<messages::Left>()?;
+    module.add_class::<message_batch::MessageBatch>()?;
+    module.add_class::<kafka::KafkaClient>()?;
+    module.add_class::<kafka::KafkaReader>()?;
+    module.add_class::<kafka::KafkaWriter>()?;
     module.add_class::<names::NameFilter>()?;
     module.add_class::<names::NameList>()?;
     module.add_function(wrap_pyfunction!(text::field_path, module)?)?;

@@ -3,12 +3,16 @@
 use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::keyring::Keyring;
+use crate::message_batch::MessageBatch;
 use crate::state::EventIds;
 use crate::text::{TextWay, each_its_own, way_failure};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+use std::ops::Range;
 use std::sync::Mutex;
-use zveil_core::text::{self, Beside, Keyed, Left, Messages, TextColumn, Trouble};
+use zveil_core::text::{self, Beside, Keyed, Messages, Trouble};
+use zveil_kafka::Batch;
 
 #[pyclass(frozen, module = "zveil._native")]
 pub(crate) struct Witness(Mutex<text::Witness>);
@@ -25,41 +29,160 @@ impl Witness {
     }
 }
 
-/// Places, records, keys, and what is wrong with bad messages.
-pub(crate) type Answer<'py> = (
-    Vec<usize>,
-    Vec<Option<Bound<'py, PyBytes>>>,
-    Vec<Option<Bound<'py, PyBytes>>>,
-    Vec<(u64, &'static str, u64)>,
-);
+/// What leaves of some messages. The memory of its text goes back to the way that wrote it.
+#[pyclass(frozen, module = "zveil._native")]
+pub(crate) struct Left {
+    messages: Py<MessageBatch>,
+    /// The first of the messages: places count from it.
+    first: usize,
+    written: What,
+    troubles: Vec<Trouble>,
+    bytes_in: usize,
+    bytes_out: usize,
+    way: Option<Py<TextWay>>,
+}
 
-/// The same of messages that were decided: the places as 64-bit numbers one behind the other, since an object
-/// for each would take longer than deciding; and the bytes of all values and of all records.
-pub(crate) type Decided<'py> = (
-    Bound<'py, PyBytes>,
-    Vec<Bound<'py, PyBytes>>,
-    Vec<Option<Bound<'py, PyBytes>>>,
-    Vec<(u64, &'static str, u64)>,
-    (usize, usize),
-);
+enum What {
+    Decided(text::Left),
+    Keyed(Keyed),
+    /// All of them as they came: so many.
+    Unchanged(usize),
+}
+
+/// One record that leaves.
+pub(crate) struct Record<'a> {
+    /// The message that it is from.
+    pub(crate) place: usize,
+    /// `None`: that of the message.
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) key: Option<&'a [u8]>,
+}
+
+impl Left {
+    pub(crate) fn messages(&self) -> &Batch {
+        &self.messages.get().0
+    }
+
+    /// The records, in the order in which they leave.
+    pub(crate) fn records(&self) -> Box<dyn Iterator<Item = Record<'_>> + '_> {
+        let place = |place: &usize| self.first + place;
+        match &self.written {
+            What::Decided(left) => {
+                let values = left.parts.iter().flat_map(|part| part.records());
+                let keys = left.parts.iter().flat_map(|part| part.marks.keys.texts());
+                let records = left.places.iter().zip(values).zip(keys);
+                Box::new(records.map(move |((at, value), key)| Record {
+                    place: place(at),
+                    value: Some(value),
+                    key,
+                }))
+            }
+            What::Keyed(keyed) => {
+                let records = keyed.places.iter().zip(keyed.values.texts()).zip(keyed.keys.texts());
+                Box::new(records.map(move |((at, value), key)| Record {
+                    place: place(at),
+                    value,
+                    key,
+                }))
+            }
+            What::Unchanged(count) => Box::new((0..*count).map(move |at| Record {
+                place: self.first + at,
+                value: None,
+                key: None,
+            })),
+        }
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if let (Some(way), What::Decided(left)) = (&self.way, &mut self.written) {
+            left.parts.drain(..).for_each(|part| way.get().reuse(part.text));
+        }
+    }
+}
+
+#[pymethods]
+impl Left {
+    /// All messages as they came.
+    #[staticmethod]
+    fn unchanged(messages: Py<MessageBatch>) -> Self {
+        let count = messages.get().0.len();
+        let bytes =
+            (0..count).filter_map(|at| messages.get().0.get(at)?.value).map(<[u8]>::len).sum();
+        Self {
+            messages,
+            first: 0,
+            written: What::Unchanged(count),
+            troubles: Vec::new(),
+            bytes_in: bytes,
+            bytes_out: bytes,
+            way: None,
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        match &self.written {
+            What::Decided(left) => left.places.len(),
+            What::Keyed(keyed) => keyed.places.len(),
+            What::Unchanged(count) => *count,
+        }
+    }
+
+    #[getter]
+    fn places(&self) -> Vec<usize> {
+        self.records().map(|record| record.place).collect()
+    }
+
+    #[getter(records)]
+    fn all_records<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let source = |place| self.messages().get(place).and_then(|message| message.value);
+        let texts = self.records().map(|one| one.value.or_else(|| source(one.place)));
+        let texts: Vec<_> = texts.map(|text| PyBytes::new(py, text.unwrap_or_default())).collect();
+        PyList::new(py, texts)
+    }
+
+    #[getter]
+    fn keys<'py>(&self, py: Python<'py>) -> Vec<Option<Bound<'py, PyBytes>>> {
+        self.records().map(|record| record.key.map(|key| PyBytes::new(py, key))).collect()
+    }
+
+    #[getter]
+    fn troubles(&self) -> Vec<(usize, &'static str, u64)> {
+        let place = |line: u64| self.first + usize::try_from(line - 1).unwrap_or(0);
+        let told = |one: &Trouble| (place(one.line), one.problem.name(), one.column);
+        self.troubles.iter().map(told).collect()
+    }
+
+    #[getter]
+    fn bytes_in(&self) -> usize {
+        self.bytes_in
+    }
+
+    #[getter]
+    fn bytes_out(&self) -> usize {
+        self.bytes_out
+    }
+}
 
 impl TextWay {
-    pub(crate) fn decided<'py>(
-        &self,
-        py: Python<'py>,
+    pub(crate) fn decided(
+        slf: &Bound<'_, Self>,
         gates: &[Py<Gate>],
-        values: &Bound<'py, PyList>,
+        (messages, run): (&Py<MessageBatch>, Range<usize>),
         silent: bool,
         ids: Option<&Py<EventIds>>,
         (witness, partition): (Option<&Py<Witness>>, u32),
-    ) -> PyResult<Decided<'py>> {
-        let (messages, came) = self.filled(values)?;
+    ) -> PyResult<Left> {
+        let (py, this) = (slf.py(), slf.get());
         let gates = each_its_own(gates)?;
-        let keyring = self.keyring.as_ref().map(Py::get);
+        let keyring = this.keyring.as_ref().map(Py::get);
         let ids = ids.map(Py::get);
         let witness = witness.map(Py::get);
-        let left = py.detach(|| -> PyResult<Left> {
-            let mut way = self.lock()?;
+        let (batch, first) = (&messages.get().0, run.start);
+        let (mut left, bytes_in) = py.detach(|| -> PyResult<_> {
+            let mut way = this.lock()?;
+            let (messages, came) = filled(&way, batch, run)?;
             let mut guards = Vec::with_capacity(gates.len());
             for gate in gates {
                 guards.push(gate.guard()?);
@@ -74,64 +197,60 @@ impl TextWay {
                 ids: ids.as_deref_mut(),
                 witness: witness.as_deref_mut().map(|witness| (witness, partition)),
             };
-            way.decide_messages(&mut gates, beside, &messages, silent).map_err(way_failure)
+            let left = way.decide_messages(&mut gates, beside, &messages, silent);
+            Ok((left.map_err(way_failure)?, came))
         })?;
-        let mut records = Vec::with_capacity(left.places.len());
-        let mut keys = Vec::with_capacity(left.places.len());
-        let mut leaving = 0;
-        for part in &left.parts {
-            for record in part.records() {
-                leaving += record.len();
-                records.push(PyBytes::new(py, record));
-            }
-            texts(py, &part.marks.keys, &mut keys);
-        }
-        let troubles = told(&left.troubles);
-        left.parts.into_iter().for_each(|part| self.reuse(part.text));
-        let places = left.places.iter().flat_map(|place| (*place as u64).to_ne_bytes());
-        let places = PyBytes::new(py, &places.collect::<Vec<_>>());
-        Ok((places, records, keys, troubles, (came, leaving)))
+        let bytes_out = left.parts.iter().flat_map(|part| part.records()).map(<[u8]>::len).sum();
+        Ok(Left {
+            messages: messages.clone_ref(py),
+            first,
+            troubles: std::mem::take(&mut left.troubles),
+            written: What::Decided(left),
+            bytes_in,
+            bytes_out,
+            way: Some(slf.clone().unbind()),
+        })
     }
 
-    pub(crate) fn keyed<'py>(
-        &self,
-        py: Python<'py>,
-        values: &Bound<'py, PyList>,
-    ) -> PyResult<Answer<'py>> {
-        let (messages, _) = self.filled(values)?;
-        let keyed = py.detach(|| -> PyResult<Keyed> {
-            self.lock()?.key_messages(&messages).map_err(way_failure)
+    pub(crate) fn keyed(
+        slf: &Bound<'_, Self>,
+        messages: &Py<MessageBatch>,
+        run: Range<usize>,
+    ) -> PyResult<Left> {
+        let (py, this) = (slf.py(), slf.get());
+        let (batch, first) = (&messages.get().0, run.start);
+        let (mut keyed, bytes_in) = py.detach(|| -> PyResult<_> {
+            let mut way = this.lock()?;
+            let (messages, came) = filled(&way, batch, run)?;
+            Ok((way.key_messages(&messages).map_err(way_failure)?, came))
         })?;
-        let (mut records, mut keys) = (Vec::new(), Vec::new());
-        texts(py, &keyed.values, &mut records);
-        texts(py, &keyed.keys, &mut keys);
-        Ok((keyed.places, records, keys, told(&keyed.troubles)))
-    }
-
-    /// The messages, and how many bytes their values have.
-    fn filled(&self, values: &Bound<'_, PyList>) -> PyResult<(Messages, usize)> {
-        let mut messages = self.lock()?.messages();
-        let mut bytes = 0;
-        for value in values.iter() {
-            // Nothing, or bytes.
-            let value: Option<Bound<'_, PyBytes>> = value.extract()?;
-            let value = value.as_ref().map(|value| value.as_bytes());
-            bytes += value.map_or(0, <[u8]>::len);
-            messages.push(value);
-        }
-        Ok((messages, bytes))
+        let mut left = Left {
+            messages: messages.clone_ref(py),
+            first,
+            troubles: std::mem::take(&mut keyed.troubles),
+            written: What::Keyed(keyed),
+            bytes_in,
+            bytes_out: 0,
+            way: None,
+        };
+        let source = |place| batch.get(place).and_then(|message| message.value);
+        let texts = left.records().filter_map(|one| one.value.or_else(|| source(one.place)));
+        left.bytes_out = texts.map(<[u8]>::len).sum();
+        Ok(left)
     }
 }
 
-fn texts<'py>(py: Python<'py>, column: &TextColumn, found: &mut Vec<Option<Bound<'py, PyBytes>>>) {
-    let mut start = 0;
-    for (end, is_null) in column.ends.iter().zip(&column.is_null) {
-        let end = *end as usize;
-        found.push((!is_null).then(|| PyBytes::new(py, &column.bytes[start..end])));
-        start = end;
+/// Messages to be read, and how many bytes their values have.
+fn filled(way: &text::Way, batch: &Batch, run: Range<usize>) -> PyResult<(Messages, usize)> {
+    if run.start > run.end || run.end > batch.len() {
+        return Err(PyIndexError::new_err("start, end: expected a run of the messages"));
     }
-}
-
-fn told(troubles: &[Trouble]) -> Vec<(u64, &'static str, u64)> {
-    troubles.iter().map(|one| (one.line - 1, one.problem.name(), one.column)).collect()
+    let mut messages = way.messages();
+    let mut bytes = 0;
+    for number in run {
+        let value = batch.get(number).and_then(|message| message.value);
+        bytes += value.map_or(0, <[u8]>::len);
+        messages.push(value);
+    }
+    Ok((messages, bytes))
 }

@@ -6,13 +6,14 @@ use crate::gate::Gate;
 use crate::keyring::Keyring;
 use crate::ladder::Ladder;
 use crate::lines_out::LinesOut;
-use crate::messages::{Answer, Decided, Witness};
+use crate::message_batch::MessageBatch;
+use crate::messages::{Left, Witness};
 use crate::meter::Meter;
 use crate::names::NameFilter;
 use crate::state::EventIds;
 use pyo3::exceptions::{PyLookupError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zveil_core::text::{
@@ -235,29 +236,31 @@ impl TextWay {
         self.lock()?.begin_messages(&columns).map_err(way_failure)
     }
 
-    #[pyo3(signature = (gates, values, *, silent = false, ids = None, witness = None,
+    #[pyo3(signature = (gates, messages, start, end, *, silent = false, ids = None, witness = None,
         partition = 0))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
-    fn decide_messages<'py>(
-        &self,
-        py: Python<'py>,
+    fn decide_messages(
+        slf: &Bound<'_, Self>,
         gates: Vec<Py<Gate>>,
-        values: &Bound<'py, PyList>,
+        messages: Py<MessageBatch>,
+        start: usize,
+        end: usize,
         silent: bool,
         ids: Option<Py<EventIds>>,
         witness: Option<Py<Witness>>,
         partition: u32,
-    ) -> PyResult<Decided<'py>> {
+    ) -> PyResult<Left> {
         let witness = (witness.as_ref(), partition);
-        self.decided(py, &gates, values, silent, ids.as_ref(), witness)
+        Self::decided(slf, &gates, (&messages, start..end), silent, ids.as_ref(), witness)
     }
 
-    fn key_messages<'py>(
-        &self,
-        py: Python<'py>,
-        values: &Bound<'py, PyList>,
-    ) -> PyResult<Answer<'py>> {
-        self.keyed(py, values)
+    fn key_messages(
+        slf: &Bound<'_, Self>,
+        messages: Py<MessageBatch>,
+        start: usize,
+        end: usize,
+    ) -> PyResult<Left> {
+        Self::keyed(slf, &messages, start..end)
     }
 
     #[getter]

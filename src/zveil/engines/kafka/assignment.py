@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from zveil._native import KafkaReader
 from zveil.engines.kafka.offsets import Offsets
 from zveil.engines.kafka.partition import Partition, Recipe
 
@@ -20,6 +20,8 @@ class Assignment:
     ----------
     consumer
         The client.
+    reader
+        Takes its messages.
     offsets
         Tells where partitions stand.
     recipe
@@ -29,24 +31,26 @@ class Assignment:
     """
 
     def __init__(
-        self, consumer: Any, offsets: Offsets, recipe: Recipe, *, is_cooperative: bool
+        self,
+        consumer: Any,
+        reader: KafkaReader,
+        offsets: Offsets,
+        recipe: Recipe,
+        *,
+        is_cooperative: bool,
     ) -> None:
         self.held: dict[int, Partition] = {}
         self.moves = 0
         self._consumer = consumer
+        self._reader = reader
         self._offsets = offsets
         self._recipe = recipe
         self._is_cooperative = is_cooperative
         self._gone: dict[int, Partition] = {}
-        self._grants: Counter[int] = Counter()
 
     def all(self) -> list[Partition]:
         """Give all partitions whose counts are not added up yet."""
         return [*self.held.values(), *self._gone.values()]
-
-    def grants(self) -> dict[int, int]:
-        """Give how often each partition was set to be read from some offset on."""
-        return dict(self._grants)
 
     def come(self, partitions: Sequence[Any]) -> list[Partition]:
         """Take partitions; gives those that were kept and are not needed any more."""
@@ -72,10 +76,6 @@ class Assignment:
         kept = [] if is_lost else [each for each in gone if not each.is_newer]
         self._gone |= {each.number: each for each in kept}
         return [each for each in gone if each not in kept]
-
-    def reread(self, numbers: Iterable[int]) -> None:
-        """Have partitions read again from where they stand."""
-        self._read([self.held[number] for number in numbers if number in self.held])
 
     def aborted(self, *, is_all: bool = False) -> None:
         """Take note that what was decided since the last commit is not kept."""
@@ -140,13 +140,14 @@ class Assignment:
         # Where not single ones are given out, all that are held are said again.
         said = partitions if self._is_cooperative else list(self.held.values())
         at = [self._offsets.at(each.number, each.position) for each in said]
+        for each in said:
+            self._reader.attend(each.number)
         if not self._is_cooperative:
             self._consumer.assign(at)
         else:
             if not is_new:
                 self._consumer.incremental_unassign(at)
             self._consumer.incremental_assign(at)
-        self._grants.update(each.number for each in said)
 
 
 def _goes_on(kept: Partition, committed: int) -> bool:

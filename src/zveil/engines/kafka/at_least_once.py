@@ -18,20 +18,19 @@ class AtLeastOnce(Sending):
     """Records go out at once, and offsets behind them: after a failure some come again."""
 
     def __init__(self, *made: Any) -> None:
-        self._failed: Any = None
         super().__init__(*made)
         self._late: float | None = None
 
     def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:
         """Commit offsets once records are out; waits for them only at the end, or after long."""
         now = time.monotonic()
-        if len(self._producer) and not is_last and now < (self._late or now + _LATE_S):
+        if len(self.producer) and not is_last and now < (self._late or now + _LATE_S):
             self._check()
             self._late = self._late or now + _LATE_S
             self._last = now - self._every_s + _AGAIN_S
             return False
         until = now + PATIENCE_S
-        while self._producer.flush(1.0):
+        while self.producer.flush(1.0):
             self._check()
             if time.monotonic() > until or self._is_stopped():
                 raise KafkaFailure("records could not be sent: see whether the brokers are there")
@@ -70,13 +69,9 @@ class AtLeastOnce(Sending):
             return False
         return True
 
-    def _made(self) -> Any:
-        return self._clients.producer(self._report, on_delivery=self._sent)
-
-    def _sent(self, error: Any, _: Any) -> None:
-        if error is not None:
-            self._failed = error
-
     def _check(self) -> None:
-        if self._failed is not None:
-            raise KafkaFailure(f"a record could not be sent: {self._failed.str()}")
+        from confluent_kafka import KafkaError
+
+        if self._native.failed is not None:
+            words = KafkaError(self._native.failed).str()
+            raise KafkaFailure(f"a record could not be sent: {words}")

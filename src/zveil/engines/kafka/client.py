@@ -6,7 +6,10 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from zveil import _native
+from zveil._native import KafkaClient
 
 Delivery = Literal["exactly-once", "at-least-once"]
 Report = Callable[[str], None]
@@ -47,6 +50,8 @@ _EVERY_S: dict[Delivery, tuple[float, float]] = {
     "exactly-once": (0.02, 0.2),
     "at-least-once": (1.0, 5.0),
 }
+_PLUGINS = "plugin.library.paths"
+_INSTEAD = "install it as it is published: pip install --force-reinstall 'zveil[kafka]'"
 # Messages decided in one go. With more, what was decided first has left the cache by the time it is
 # sent; with fewer, each go takes its own time.
 _MOST = 1_500
@@ -58,6 +63,13 @@ class KafkaFailure(Exception):  # noqa: N818  # a failure of theirs, told in our
 
 class ClientError(ValueError):
     """Settings for the clients that cannot be used."""
+
+
+class Made(NamedTuple):
+    """A client: by the library of Python, which steers it, and natively, where messages pass."""
+
+    steered: Any
+    native: KafkaClient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,32 +181,42 @@ class Clients:
                 found[name.removeprefix(role)] = value
         return found
 
-    def consumer(self, report: Report, **more: Any) -> Any:
+    def consumer(self, report: Report, **more: Any) -> Made:
         """Make the consumer."""
         import confluent_kafka
 
         return _made(confluent_kafka.Consumer, self.consumer_settings() | more, report)
 
-    def producer(self, report: Report, **more: Any) -> Any:
+    def producer(self, report: Report) -> Made:
         """Make the producer."""
         import confluent_kafka
 
-        return _made(confluent_kafka.Producer, self.producer_settings() | more, report)
+        return _made(confluent_kafka.Producer, self.producer_settings(), report)
 
 
-def _made(make: Callable[..., Any], settings: dict[str, Any], report: Report) -> Any:
+def _made(make: Callable[..., Any], settings: dict[str, Any], report: Report) -> Made:
     import confluent_kafka
 
     logger = logging.Logger("zveil.kafka", logging.WARNING)
     logger.addHandler(_Words(report))
+    # The native module is a plugin of the library that Python's is made of: it is told of clients.
+    plugins = [settings.get(_PLUGINS), _native.__file__]
+    settings = settings | {_PLUGINS: ";".join(filter(None, plugins))}
     try:
-        return make(settings | {"error_cb": _errors(report)}, logger=logger)
+        KafkaClient.load(confluent_kafka.cimpl.__file__)
+        client = make(settings | {"error_cb": _errors(report)}, logger=logger)
+    except RuntimeError as error:
+        raise KafkaFailure(f"{error}; {_INSTEAD}") from None
     except confluent_kafka.KafkaException as error:
         # The library tells which setting it is, and its value: that may be a secret.
         words = str(error.args[0].str())
         named = [name for name in settings if f'"{name}"' in words or f"`{name}`" in words]
         where = f"--set {named[0]}" if named else "--set, --client-config"
         raise ClientError(f"{where}: the client of Kafka does not take it") from None
+    native = KafkaClient.made()
+    if native is None:
+        raise KafkaFailure(f"the client of Kafka does not take plugins; {_INSTEAD}")
+    return Made(client, native)
 
 
 class _Words(logging.Handler):

@@ -8,12 +8,15 @@ from typing import Any
 from zveil.engines.kafka.at_least_once import AtLeastOnce
 from zveil.engines.kafka.client import Clients, Report
 from zveil.engines.kafka.exactly_once import ExactlyOnce
+from zveil.engines.kafka.leaving import Leaving
 from zveil.engines.kafka.sending import Sending
 
 
 def delivery(
     clients: Clients,
     consumer: Any,
+    to: str,
+    leaving: Leaving,
     *,
     every_s: float,
     report: Report,
@@ -21,4 +24,4 @@ def delivery(
 ) -> Sending:
     """Make what sends records, for the kind of delivery that clients have; see `Sending`."""
     make: type[Sending] = ExactlyOnce if clients.delivery == "exactly-once" else AtLeastOnce
-    return make(clients, consumer, every_s, report, is_stopped)
+    return make(clients, consumer, to, leaving, every_s, report, is_stopped)

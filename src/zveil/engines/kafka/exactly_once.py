@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from zveil._native import Left
 from zveil.engines.kafka.caller import Caller, StuckError
 from zveil.engines.kafka.client import PARTITIONER, KafkaFailure
 from zveil.engines.kafka.hashes import murmur2
@@ -33,7 +34,7 @@ class ExactlyOnce(Sending):
         self._caller = Caller()
         self._left: list[Any] = []
         self._is_open = False
-        # Of the transaction that is open, or was last; None for any keys.
+        # Of the transaction that is open, or was last; None for any.
         self._keys: set[bytes | None] | None = set()
         self._offsets: list[Any] = []
         self._aborted = self._renewed = 0
@@ -43,25 +44,21 @@ class ExactlyOnce(Sending):
         """Open a transaction, if none is."""
         super().begin()
         if not self._is_open:
-            self._try(self._producer.begin_transaction)
+            self._try(self.producer.begin_transaction)
             self._is_open = True
             self._keys, self._offsets = set(), []
 
-    def send(self, topic: str, value: bytes, key: bytes | None = None, **more: Any) -> None:
-        """Send a record; waits where too many are under way."""
-        self._note((key,))
-        super().send(topic, value, key, **more)
-
-    def send_all(self, topic: str, values: Sequence[bytes], keys: Sequence[bytes | None]) -> None:
-        """Send records with their keys: nothing is done for each but what the client needs."""
-        self._note(keys)
-        super().send_all(topic, values, keys)
+    def send(self, left: Left) -> None:
+        """Send what leaves of messages; waits where too many records are under way."""
+        if self._keys is not None and len(left):
+            self._note(left.keys if self._leaving.key == "released" else (None,))
+        super().send(left)
 
     def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:  # noqa: ARG002
         """Commit the transaction, with offsets in it: all at once, or nothing of it."""
         if not self._is_open:
             return True
-        producer = self._producer
+        producer = self.producer
         try:
             if offsets:
                 group, self._offsets = self._consumer.consumer_group_metadata(), list(offsets)
@@ -81,11 +78,11 @@ class ExactlyOnce(Sending):
         self._since = None
         if not self._is_open:
             return
-        producer = self._producer
+        producer = self.producer
         try:
             self._try(lambda: producer.abort_transaction(_TRY_S))
         except AbortedError:
-            if self._producer is producer:
+            if self.producer is producer:
                 self._renew("a transaction could not be aborted")
         else:
             self._is_open = False
@@ -99,10 +96,9 @@ class ExactlyOnce(Sending):
 
     def _note(self, keys: Iterable[bytes | None]) -> None:
         """Remember keys while they are few: to keep them all took a tenth of the time."""
-        if self._keys is not None:
-            self._keys.update(keys)
-            if len(self._keys) > _MANY:
-                self._keys = None
+        known = set() if self._keys is None else self._keys
+        known.update(keys)
+        self._keys = known if len(known) <= _MANY else None
 
     def _refused(self, error: Any) -> None:
         from confluent_kafka import KafkaError
@@ -153,11 +149,11 @@ class ExactlyOnce(Sending):
             raise KafkaFailure(f"{why}: tried {_MOST_FAILURES} times")
         self._report(f"{why}: its transaction is closed, and another producer takes its place")
         # It may still be in a call: it goes when the program does.
-        self._left.append(self._producer)
+        self._left.append(self.producer)
         was_open, self._is_open = self._is_open, False
         self.aborts += was_open
         self._caller = Caller()
-        self._producer = self._made()
+        self._take(self._clients.producer(self._report))
         self._init()
         if was_open:
             # If that fails in a way that helps, a later producer has aborted all of it.
@@ -167,7 +163,7 @@ class ExactlyOnce(Sending):
     def _init(self) -> None:
         # If that fails in a way that helps, yet another producer has done it.
         with suppress(AbortedError):
-            self._try(lambda: self._producer.init_transactions(_TRY_S))
+            self._try(lambda: self.producer.init_transactions(_TRY_S))
 
     def _sweep(self) -> None:
         """Have all marked as aborted that this one's transactions have left open.
@@ -180,10 +176,10 @@ class ExactlyOnce(Sending):
         """
         from confluent_kafka import KafkaException
 
-        producer, topic, offsets = self._producer, self._topic, self._offsets
+        producer, topic, offsets = self.producer, self._to, self._offsets
         self._try(producer.begin_transaction)
         try:
-            if topic is not None:
+            if self._keys != set():
                 known = producer.list_topics(topic, timeout=PATIENCE_S).topics[topic]
                 for number in self._reached(len(known.partitions)):
                     producer.produce(topic, b"", b"", number)
@@ -196,7 +192,7 @@ class ExactlyOnce(Sending):
             # If the group does not take them, the transaction goes to its partition all the same.
             with suppress(AbortedError):
                 self._try(lambda: producer.send_offsets_to_transaction(offsets, group, _TRY_S))
-        if producer is self._producer:
+        if producer is self.producer:
             self._try(lambda: producer.abort_transaction(_TRY_S))
 
     def _reached(self, partitions: int) -> Iterable[int]:

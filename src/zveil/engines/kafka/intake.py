@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import bisect
-import time
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-from zveil._native import problem_sentence
+from zveil._native import KafkaReader, MessageBatch, problem_sentence
 from zveil.engines.kafka.assignment import Assignment
 from zveil.engines.kafka.client import KafkaFailure, Report
 from zveil.engines.kafka.partition import Partition
@@ -19,16 +16,6 @@ _SHOWN = 10
 _GONE = (1, 3, 29, -145)
 
 
-class Batch(NamedTuple):
-    """What has come in one go."""
-
-    arrived: float
-    """When its first message was there, by `time.perf_counter`."""
-    messages: list[Any]
-    ends: list[tuple[int, int]]
-    """Partitions that were read to their end, and where that is."""
-
-
 class Intake:
     """Takes what has come, and sorts it by the partitions of a worker.
 
@@ -36,6 +23,8 @@ class Intake:
     ----------
     consumer
         The client.
+    reader
+        Takes its messages.
     held
         The partitions.
     topic
@@ -47,114 +36,81 @@ class Intake:
     """
 
     def __init__(
-        self, consumer: Any, held: Assignment, topic: str, *, most: int, report: Report
+        self,
+        consumer: Any,
+        reader: KafkaReader,
+        held: Assignment,
+        topic: str,
+        *,
+        most: int,
+        report: Report,
     ) -> None:
         self._consumer = consumer
+        self._reader = reader
         self._held = held
         self._topic = topic
         self._most = most
         self._report = report
         self._shown = 0
 
-    def batch(self, wait_s: float) -> Batch | None:
-        """Wait for a message, and take what has come with it; None if there was none."""
-        from confluent_kafka import Message
+    def batch(self, wait_s: float) -> MessageBatch | None:
+        """Wait for a message, and take what has come with it; None if there was none.
 
-        first = self._consumer.poll(wait_s)
-        if first is None:
-            return None
-        arrived = time.perf_counter()
-        before = self._held.grants()
-        messages = [first, *self._consumer.consume(self._most - 1, 0)]
-        ends: list[tuple[int, int]] = []
-        after = self._held.grants()
-        if after != before:
-            # Partitions were given out while these were fetched. What was fetched before that is
-            # not theirs who have them now, and cannot be told from what was fetched behind it.
-            moved = {number for number in after if after[number] != before.get(number)}
-            messages = [each for each in messages if each.partition() not in moved]
-            self._held.reread(moved)
-        if any(map(Message.error, messages)):
-            messages = self._good(messages, ends)
-        return Batch(arrived, messages, ends)
+        Before that everything else is heard: partitions that come or go, and answers. So none
+        moves between the first message of a batch and the last, and what was fetched before
+        one came is not among them.
+        """
+        # Without partitions there are no messages to wait for.
+        word = self._consumer.poll(0 if self._held.held else wait_s)
+        if word is not None:
+            error = word.error()
+            if error is None:
+                raise KafkaFailure(f"{self._topic}: a message came past those that are decided")
+            self._wrong(error.code(), error.str())
+        batch = self._reader.batch(wait_s, self._most)
+        for code, words in () if batch is None else batch.errors:
+            self._wrong(code, words)
+        return batch
 
-    def runs(self, batch: Batch) -> Iterator[tuple[Partition, list[Any]]]:
+    def runs(self, batch: MessageBatch) -> Iterator[tuple[Partition, int, int]]:
         """Give messages of one partition after the other, what is replayed apart from the rest."""
-        from confluent_kafka import Message
-
-        messages = batch.messages
-        if self._is_run(messages):
-            yield from self._parts(messages[0].partition(), messages)
-        else:
-            start = 0
-            for number, run in groupby(map(Message.partition, messages)):
-                end = start + len(list(run))
-                yield from self._parts(number, messages[start:end])
-                start = end
-        for number, end in batch.ends:
+        for number, start, end in batch.runs():
+            yield from self._parts(batch, number, start, end)
+        for number, behind in batch.ends:
             held = self._held.held.get(number)
             if held is not None:
-                held.is_at_end, held.end = True, end
+                held.is_at_end, held.end = True, behind
                 # Behind the last message may be marks of transactions.
                 held.position = max(held.position, held.decided)
 
-    def _is_run(self, messages: Sequence[Any]) -> bool:
-        """Whether it is seen from both ends that all are of one partition.
-
-        A worker that has one gets no others; and between the ends there are as many offsets as
-        messages. To ask each of them takes as long as to decide some.
-        """
-        if not messages or len(self._held.held) > 1:
-            return False
-        first, last = messages[0], messages[-1]
-        is_same: bool = first.partition() == last.partition()
-        return is_same and last.offset() - first.offset() == len(messages) - 1
-
-    def _parts(self, number: int, messages: list[Any]) -> Iterator[tuple[Partition, list[Any]]]:
-        from confluent_kafka import Message
-
+    def _parts(
+        self, batch: MessageBatch, number: int, start: int, end: int
+    ) -> Iterator[tuple[Partition, int, int]]:
         held = self._held.held.get(number)
         if held is None or held.is_newer:
             return  # it has gone while they were on their way, or they come again
-        if messages[0].offset() < held.position:
-            at = bisect.bisect_left(messages, held.position, key=Message.offset)
-            messages = messages[at:]
-        if not messages:
+        start = batch.first_at(start, end, held.position)
+        if start == end:
             return
-        if held.is_replaying and messages[-1].offset() >= held.decided:
-            at = bisect.bisect_left(messages, held.decided, key=Message.offset)
-            if at:
-                yield held, messages[:at]
+        if held.is_replaying and batch.offset(end - 1) >= held.decided:
+            at = batch.first_at(start, end, held.decided)
+            if at > start:
+                yield held, start, at
             held.position = held.decided
-            messages = messages[at:]
-        yield held, messages
+            start = at
+        yield held, start, end
 
-    def _good(self, messages: list[Any], ends: list[tuple[int, int]]) -> list[Any]:
-        """Leave out what is no message but a word about a partition, such as its end."""
-        from confluent_kafka import KafkaError
+    def _wrong(self, code: int, words: str) -> None:
+        if code in _GONE:
+            raise KafkaFailure(f"{self._topic}: {words}")
+        self._report(f"kafka: {words}")
 
-        found = []
-        for each in messages:
-            error = each.error()
-            if error is None:
-                found.append(each)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ends.append((each.partition(), each.offset()))
-            elif error.code() in _GONE:
-                raise KafkaFailure(f"{self._topic}: {error.str()}")
-            elif not error.retriable():
-                self._report(f"kafka: {error.str()}")
-        return found
-
-    def tell(self, troubles: Sequence[tuple[int, str, int]], messages: Sequence[Any]) -> None:
+    def tell(self, troubles: Sequence[tuple[int, str, int]], messages: MessageBatch) -> None:
         """Report bad messages: where they are and what is wrong, never what they hold."""
         for place, kind, column in troubles:
             self._shown += 1
             if self._shown <= _SHOWN:
-                each = messages[place]
-                self._report(
-                    f"{each.topic()}[{each.partition()}]@{each.offset()}:{column}: "
-                    f"{problem_sentence(kind)}"
-                )
+                where = f"{self._topic}[{messages.partition(place)}]@{messages.offset(place)}"
+                self._report(f"{where}:{column}: {problem_sentence(kind)}")
             elif self._shown == _SHOWN + 1:
                 self._report("further bad messages are only counted")

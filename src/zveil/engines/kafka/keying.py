@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from zveil._native import Witness
+from zveil._native import MessageBatch, Witness
 from zveil.act import TextAct
 from zveil.engines.kafka.client import Report
 from zveil.engines.kafka.hashes import HASHES
@@ -67,17 +66,17 @@ class Keying:
         self._said: set[str] = set()
         self._told: dict[int, int] = {}
 
-    def look(self, messages: Sequence[Any]) -> None:
+    def look(self, messages: MessageBatch) -> None:
         """Look at some of the messages that have come, if it is time to."""
         now = time.monotonic()
         if self._act is None or now < self._next:
             return
         self._next = now + _EVERY_S
-        some = messages[:: max(len(messages) // _SAMPLE, 1)][:_SAMPLE]
-        places, _, keys, _ = self._act.way.key_messages([each.value() for each in some])
-        for place, key in zip(places, keys, strict=True):
+        some = messages.some(_SAMPLE)
+        left = self._act.way.key_messages(some, 0, len(some))
+        for place, key in zip(left.places, left.keys, strict=True):
             if key is not None:
-                self._compare(some[place].key(), key, some[place].partition())
+                self._compare(some.key(place), key, some.partition(place))
 
     def split(self) -> dict[str, int]:
         """Tell how often a value of each attribute came on another partition than before."""
@@ -85,7 +84,7 @@ class Keying:
         names = self._policy.names
         return {name: count for name, (count, _, _) in zip(names, found, strict=False)}
 
-    def _compare(self, came: Any, key: bytes, partition: int) -> None:
+    def _compare(self, came: bytes | None, key: bytes, partition: int) -> None:
         self._seen += 1
         if came == key:
             self._keyed += 1

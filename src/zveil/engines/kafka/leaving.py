@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from zveil.engines.kafka.partition import Left
-from zveil.engines.kafka.sending import Sending
+from zveil._native import KafkaClient, KafkaWriter
 
 MessageKey = Literal["released", "none", "source"]
 
@@ -35,35 +33,18 @@ class Leaving:
     step_ns: int | None = None
 
     @property
-    def is_plain(self) -> bool:
-        """Whether there is nothing but values, and keys of them."""
-        bare = not self.timestamp and not self.step_ns and self.key != "source"
-        return bare and self.headers is not None and not self.headers
+    def has_headers(self) -> bool:
+        """Whether any header may leave."""
+        return self.headers is None or bool(self.headers)
 
-    def send(self, delivery: Sending, to: str, left: Left, messages: Sequence[Any]) -> None:
-        """Send to a topic what is left of messages."""
-        if self.is_plain:
-            keys = left.keys if self.key == "released" else [None] * len(left.keys)
-            delivery.send_all(to, left.records, keys)
-            return
+    def writer(self, client: KafkaClient, topic: str) -> KafkaWriter:
+        """Make what sends records to a topic."""
+        headers = None if self.headers is None else sorted(self.headers)
+        return KafkaWriter(client, topic, key=self.key, headers=headers, timestamps=self.timestamp)
+
+    def sent_ms(self) -> int | None:
+        """Give the time of sending where it is rounded; None where that is left to the client."""
+        if self.step_ns is None:
+            return None
         now = time.time_ns()
-        sent = 0 if self.step_ns is None else (now - now % self.step_ns) // 10**6
-        for place, record, key in zip(left.places, left.records, left.keys, strict=True):
-            source = messages[place]
-            if self.key != "released":
-                key = source.key() if self.key == "source" else None
-            delivery.send(to, record, key, **self._beside(source, sent))
-
-    def _beside(self, source: Any, sent: int) -> dict[str, Any]:
-        more: dict[str, Any] = {}
-        if self.timestamp:
-            more["timestamp"] = source.timestamp()[1]
-        elif sent:
-            more["timestamp"] = sent
-        if self.headers is None:
-            more["headers"] = source.headers()
-        elif self.headers:
-            more["headers"] = [
-                (name, value) for name, value in source.headers() or () if name in self.headers
-            ]
-        return more
+        return (now - now % self.step_ns) // 10**6

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from zveil._native import EventIds, Keyring, Witness
+from zveil._native import EventIds, Keyring, Left, MessageBatch, Witness
 from zveil.act import TextAct
 from zveil.durations import size_bytes
 from zveil.engines.kafka.past import Past
@@ -15,16 +15,6 @@ from zveil.io import Format
 from zveil.policy import Policy
 from zveil.policy.policy import SMALLEST_GATE
 from zveil.run import MAX_LINE, event_ids
-
-
-class Left(NamedTuple):
-    """What leaves of some messages: one behind the other, and the messages that they are from."""
-
-    places: Sequence[int]
-    records: list[bytes]
-    keys: list[bytes | None]
-    troubles: list[tuple[int, str, int]]
-    """Bad messages: which, what is wrong, and at which byte of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,31 +160,34 @@ class Partition:
         """What goes with a committed offset: where a replay up to it begins."""
         return self._past.mark
 
-    def take(self, values: list[bytes | None], behind: int, witness: Witness | None) -> Left | None:
-        """Take the next messages, up to the offset `behind`; None while they are replayed.
+    def take(
+        self, messages: MessageBatch, start: int, end: int, witness: Witness | None
+    ) -> Left | None:
+        """Take a run of messages, which are the next ones; None while they are replayed.
 
         All of them are to be replayed, or none.
         """
         silent = self.is_replaying
         if not silent and not self._is_deciding:
             self._is_deciding, self._before = True, dict(self._reading())
-        found = self._way.decide_messages(
+        left = self._way.decide_messages(
             self.gates,
-            values,
+            messages,
+            start,
+            end,
             silent=silent,
             ids=self._ids,
             witness=witness,
             partition=self.number,
         )
-        self.position = behind
-        self._past.note(behind, self._clock_ns())
+        self.position = messages.offset(end - 1) + 1
+        self._past.note(self.position, self._clock_ns())
         if silent:
-            self.replayed += len(values)
+            self.replayed += end - start
             return None
-        places, records, keys, troubles, (came, leaving) = found
-        self._bytes_in += came
-        self._bytes_out += leaving
-        return Left(memoryview(places).cast("Q"), records, keys, troubles)
+        self._bytes_in += left.bytes_in
+        self._bytes_out += left.bytes_out
+        return left
 
     def settle(self) -> None:
         """Take note that what it has decided is committed: only that counts."""

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from zveil._native import Witness
+from zveil._native import Left, MessageBatch, Witness
 from zveil.engines.kafka.keying import keyer
-from zveil.engines.kafka.partition import Left, Partition, Recipe
+from zveil.engines.kafka.partition import Partition, Recipe
 from zveil.policy import Policy, PolicyError
 
 
@@ -65,21 +65,19 @@ class KeyedPartition(Partition):
         self._way = keyer(recipe).way
         self._sent = 0
 
-    def take(self, values: list[bytes | None], behind: int, witness: Witness | None) -> Left | None:
+    def take(
+        self, messages: MessageBatch, start: int, end: int, witness: Witness | None
+    ) -> Left | None:
         """Give messages their keys; those that cannot be read do not go on."""
         del witness
         self._is_deciding = True
-        places, records, keys, troubles = self._way.key_messages(values)
-        self.position = behind
-        self._past.note(behind, None)
-        whole = [
-            values[place] or b"" if record is None else record
-            for place, record in zip(places, records, strict=True)
-        ]
-        self._sent += len(whole)
-        self._bytes_in += sum(map(len, filter(None, values)))
-        self._bytes_out += sum(map(len, whole))
-        return Left(places, whole, keys, troubles)
+        left = self._way.key_messages(messages, start, end)
+        self.position = messages.offset(end - 1) + 1
+        self._past.note(self.position, None)
+        self._sent += len(left)
+        self._bytes_in += left.bytes_in
+        self._bytes_out += left.bytes_out
+        return left
 
     def _reading(self) -> Iterator[tuple[Any, int]]:
         yield "bytes_in", self._bytes_in

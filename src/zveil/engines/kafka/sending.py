@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import repeat
-from operator import length_hint
 from typing import Any
 
-from zveil.engines.kafka.client import Clients, KafkaFailure, Report
+from zveil._native import KafkaWriter, Left
+from zveil.engines.kafka.client import Clients, KafkaFailure, Made, Report
+from zveil.engines.kafka.leaving import Leaving
 
 PATIENCE_S = 60.0
 """How long Kafka may take to answer before a worker gives up."""
@@ -29,6 +28,8 @@ class Sending(ABC):
         How producers are made.
     consumer
         The client that messages come from.
+    to, leaving
+        The topic that records go to, and what leaves with them.
     every_s
         The shortest time between two commits.
     report
@@ -41,6 +42,8 @@ class Sending(ABC):
         self,
         clients: Clients,
         consumer: Any,
+        to: str,
+        leaving: Leaving,
         every_s: float,
         report: Report,
         is_stopped: Callable[[], bool],
@@ -49,11 +52,12 @@ class Sending(ABC):
         self.aborts = 0
         self._clients = clients
         self._report = report
-        self._producer = self._made()
+        self._to = to
+        self._leaving = leaving
+        self._take(clients.producer(report))
         self._consumer = consumer
         self._every_s = every_s
         self._is_stopped = is_stopped
-        self._topic: str | None = None
         self._since: float | None = None
         self._last = 0.0
 
@@ -75,48 +79,26 @@ class Sending(ABC):
             return None
         return max(self._last + self._every_s - time.monotonic(), 0.0)
 
-    def send(self, topic: str, value: bytes, key: bytes | None = None, **more: Any) -> None:
-        """Send a record; waits where too many are under way."""
-        from confluent_kafka import KafkaException
+    def send(self, left: Left) -> None:
+        """Send what leaves of messages; waits where too many records are under way."""
+        from confluent_kafka import KafkaError
 
-        self._topic = topic
-        until = time.monotonic() + PATIENCE_S
+        at, sent_ms, until = 0, self._leaving.sent_ms(), time.monotonic() + PATIENCE_S
         while True:
-            try:
-                self._producer.produce(topic, value, key, **more)
-            except BufferError:
-                if time.monotonic() > until:
-                    raise KafkaFailure(
-                        f"records could not be sent for {PATIENCE_S:.0f} s: see whether the "
-                        "brokers are there"
-                    ) from None
-                self._producer.poll(0.05)
-            except KafkaException as found:
-                self._refused(found.args[0])
-            else:
+            count, code = self._writer.send(left, at, sent_ms=sent_ms)
+            at += count
+            if code is None:
                 return
-
-    def send_all(self, topic: str, values: Sequence[bytes], keys: Sequence[bytes | None]) -> None:
-        """Send records with their keys: nothing is done for each but what the client needs."""
-        from confluent_kafka import KafkaException
-
-        self._topic = topic
-        if len(values) != len(keys):
-            raise ValueError(f"keys: expected {len(values)}, one for each record, got {len(keys)}")
-        left = iter(values)
-        # Not a loop of ours: even that is a part of what a record takes.
-        sending = map(self._producer.produce, repeat(topic), left, keys)
-        while True:
-            try:
-                deque(sending, maxlen=0)
-            except BufferError:
-                # The one that found no room is the last that was taken; those behind it wait.
-                at = len(values) - length_hint(left) - 1
-                self.send(topic, values[at], keys[at])
-            except KafkaException as found:
-                self._refused(found.args[0])
-            else:
-                return
+            if code != KafkaWriter.QUEUE_FULL:
+                self._refused(KafkaError(code))
+            if count:
+                until = time.monotonic() + PATIENCE_S
+            elif time.monotonic() > until:
+                raise KafkaFailure(
+                    f"records could not be sent for {PATIENCE_S:.0f} s: see whether the brokers "
+                    "are there"
+                )
+            self.producer.poll(0.05)
 
     @abstractmethod
     def commit(self, offsets: Sequence[Any], *, is_last: bool) -> bool:
@@ -139,10 +121,12 @@ class Sending(ABC):
 
     def serve(self) -> None:
         """Hear what became of records."""
-        self._producer.poll(0)
+        self.producer.poll(0)
 
-    def _made(self) -> Any:
-        return self._clients.producer(self._report)
+    def _take(self, made: Made) -> None:
+        """Go on with this producer."""
+        self.producer, self._native = made
+        self._writer = self._leaving.writer(self._native, self._to)
 
     def _refused(self, error: Any) -> None:
         """Raise what it means that the client does not even take a record."""

@@ -19,7 +19,7 @@ def partitions_of(clients: Clients, topics: Sequence[str]) -> list[int]:
     """
     from confluent_kafka import KafkaException
 
-    consumer = clients.consumer(lambda _: None)
+    consumer = clients.consumer(lambda _: None).steered
     found = []
     try:
         for name in topics:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from zveil._native import KafkaReader, MessageBatch
 from zveil.engines.kafka.account import Account
 from zveil.engines.kafka.assignment import Assignment
 from zveil.engines.kafka.client import Clients, KafkaFailure, Report
 from zveil.engines.kafka.delivery import delivery
-from zveil.engines.kafka.intake import Batch, Intake
+from zveil.engines.kafka.intake import Intake
 from zveil.engines.kafka.keying import Keying
 from zveil.engines.kafka.leaving import Leaving
 from zveil.engines.kafka.offsets import Offsets, Topic
@@ -59,28 +60,31 @@ class Worker:
         is_keyed: bool = True,
     ) -> None:
         self._topic = topic.name
-        self._to = to
-        self._leaving = leaving
         self._once = once
         self._report = report
         self._is_asked = False
         self._is_over = False
         self._is_refused = False
         self._next_tick = 0.0
-        self._consumer = clients.consumer(report, on_commit=self._committed)
+        self._consumer, native = clients.consumer(report, on_commit=self._committed)
+        reader = KafkaReader(
+            native, topic.name, headers=leaving.has_headers, timestamps=leaving.timestamp
+        )
         self._delivery = delivery(
             clients,
             self._consumer,
+            to,
+            leaving,
             every_s=clients.every_s if every_s is None else every_s,
             report=report,
             is_stopped=lambda: self._is_asked,
         )
         offsets = Offsets(self._consumer, topic, recipe.span_ns, report)
         self._held = Assignment(
-            self._consumer, offsets, recipe, is_cooperative=clients.is_cooperative
+            self._consumer, reader, offsets, recipe, is_cooperative=clients.is_cooperative
         )
         self._intake = Intake(
-            self._consumer, self._held, topic.name, most=clients.most, report=report
+            self._consumer, reader, self._held, topic.name, most=clients.most, report=report
         )
         self._keying = Keying(recipe, topic.name, report) if is_keyed else None
         self.account = Account(recipe.policy, self._held, self._delivery, self._keying)
@@ -138,33 +142,30 @@ class Worker:
             if self._keying is not None:
                 self._keying.warn()
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: MessageBatch) -> None:
         try:
-            for held, messages in self._intake.runs(batch):
-                self._decide(held, messages)
+            for held, start, end in self._intake.runs(batch):
+                self._decide(held, batch, start, end)
         except AbortedError:
             self._delivery.abandon()
             # Some of these messages may not have been taken at all.
             self._undo(is_all=True)
             return
         self._delivery.serve()
-        if batch.messages:
+        if len(batch):
             if self._keying is not None:
-                self._keying.look(batch.messages)
-            self.account.latencies.add(time.perf_counter() - batch.arrived)
+                self._keying.look(batch)
+            self.account.latencies.add(batch.age_s)
 
-    def _decide(self, held: Partition, messages: list[Any]) -> None:
-        from confluent_kafka import Message
-
-        values = list(map(Message.value, messages))
+    def _decide(self, held: Partition, batch: MessageBatch, start: int, end: int) -> None:
         witness = None if self._keying is None else self._keying.witness
-        left = held.take(values, messages[-1].offset() + 1, witness)
+        left = held.take(batch, start, end, witness)
         if left is None:
             return
         self._delivery.begin()
         if left.troubles:
-            self._intake.tell(left.troubles, messages)
-        self._leaving.send(self._delivery, self._to, left, messages)
+            self._intake.tell(left.troubles, batch)
+        self._delivery.send(left)
 
     def _commit(self, *, is_last: bool = False) -> None:
         try:

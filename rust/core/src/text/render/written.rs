@@ -16,6 +16,16 @@ impl TextColumn {
         self.ends.push(self.bytes.len() as u64);
         self.is_null.push(is_null);
     }
+
+    /// Each value, in their order.
+    pub fn texts(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let mut start = 0;
+        self.ends.iter().zip(&self.is_null).map(move |(end, is_null)| {
+            let text = &self.bytes[start..*end as usize];
+            start = *end as usize;
+            (!is_null).then_some(text)
+        })
+    }
 }
 
 /// What leaves.
