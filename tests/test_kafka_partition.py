@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zveil._native import Witness
+from zveil._native import Left, MessageBatch, Witness
 from zveil.act import TextAct
 from zveil.engines.kafka.keying import keyer
 from zveil.engines.kafka.partition import Partition, Recipe
@@ -51,8 +51,21 @@ def drawn(seed: int, count: int, *, span: int = 40) -> list[bytes]:
     ]
 
 
+def batch_of(values: Sequence[bytes | None], first: int = 0) -> MessageBatch:
+    return MessageBatch([(0, first + at, value, None) for at, value in enumerate(values)])
+
+
+def left_of(
+    partition: Partition,
+    values: Sequence[bytes | None],
+    first: int = 0,
+    witness: Witness | None = None,
+) -> Left | None:
+    return partition.take(batch_of(values, first), 0, len(values), witness)
+
+
 def taken(partition: Partition, values: Sequence[bytes | None], first: int = 0) -> list[bytes]:
-    left = partition.take(list(values), first + len(values), None)
+    left = left_of(partition, values, first) if values else None
     return [] if left is None else left.records
 
 
@@ -83,7 +96,7 @@ def test_a_partition_that_moves_goes_on_as_if_it_had_not(seed: int, moved: int, 
     assert begin is not None
     second = made.partition(0, begin=begin, decided=moved)
     if begin < moved:
-        assert second.take(list(values[begin:moved]), moved, None) is None
+        assert left_of(second, values[begin:moved], begin) is None
         assert second.counts() == {}
     found += taken(second, values[moved:], moved)
     assert found == undisturbed
@@ -128,7 +141,7 @@ def test_messages_are_told_apart_whatever_they_hold() -> None:
         good % 0, b"", None, b"{}{}", b"\xff", good % 1 + b"\n", b'{"ts":1700000000,\n"uid":1}',
         b'{"ts":1700000000,"uid":"a\nb","host":"h"}', good % 2, b"x" * (2 << 20), good % 3,
     ]  # fmt: skip
-    left = partition.take(values, len(values), None)
+    left = left_of(partition, values)
     assert left is not None
     assert list(left.places) == [0, 5, 8, 10]
     assert [json.loads(record)["n"] for record in left.records] == [0, 1, 2, 3]
@@ -151,7 +164,7 @@ def test_a_message_of_csv_is_one_record() -> None:
     row = b"1700000000,a,%s,h"
     values = [row % b"1", b"ts,uid,x,host", row % b'"2\n3"', row % b"4" + b"\r\n", row % b'"5',
               row % b"6" + b"\n" + row % b"7", row % b"8"]  # fmt: skip
-    left = partition.take(values, len(values), None)
+    left = left_of(partition, values)
     assert left is not None
     assert list(left.places) == [0, 2, 3, 6]
     assert left.records[1] == b'1700000000,a,h,"2\n3"'
@@ -182,7 +195,7 @@ def test_the_key_that_leaves_is_what_the_record_shows() -> None:
         json.dumps({"ts": START, "uid": user, "host": host, "app": app}).encode()
         for user, host, app in events
     ]
-    left = partition.take(values, 5, None)
+    left = left_of(partition, values)
     assert left is not None
     shown = [(record["host"], record["app"]) for record in map(json.loads, left.records)]
     for key, (label, app) in zip(left.keys, shown, strict=True):
@@ -211,25 +224,26 @@ def test_equal_values_have_equal_keys(form: Format) -> None:
         ]
         values = [b'{"ts":1700000000,"uid":"a","host":%s}' % host for host in hosts]
         wanted = [b"h", b"h", b"7", b"0", b"0", b"0.0", b"0.0", b"100.0", b"100.0", b"true"]
-    places, records, keys, troubles = keyer(made).way.key_messages(list(values))
-    assert keys == wanted
-    assert places == list(range(len(values)))
-    assert records == [None] * len(values)
-    assert troubles == []
+    left = keyer(made).way.key_messages(batch_of(values), 0, len(values))
+    assert left.keys == wanted
+    assert left.places == list(range(len(values)))
+    assert left.records == values
+    assert left.troubles == []
+    assert left.bytes_in == left.bytes_out == sum(map(len, values))
 
 
 def test_a_value_on_two_partitions_is_found_at_once() -> None:
     made, witness = recipe(), Witness()
     one, two = (made.partition(number, begin=0, decided=0) for number in (0, 3))
     event = b'{"ts":1700000000,"uid":"a","host":"%s"}'
-    one.take([event % b"a", event % b"b"], 2, witness)
-    two.take([event % b"c"], 1, witness)
+    left_of(one, [event % b"a", event % b"b"], 0, witness)
+    left_of(two, [event % b"c"], 0, witness)
     assert witness.found() == [(0, 0, 0)]
-    two.take([event % b"a"], 2, witness)
+    left_of(two, [event % b"a"], 1, witness)
     assert witness.found() == [(1, 0, 3)]
     many = [event % (b"%d" % number) for number in range(200_000)]
     for _ in range(2):
-        one.take(list(many), one.position + len(many), witness)
+        left_of(one, many, one.position, witness)
     assert witness.found() == [(1, 0, 3)]
 
 
@@ -239,3 +253,36 @@ def test_limits_are_shared_by_partitions() -> None:
     assert made.share.limits.attributes == 125
     assert made.share.fingerprint != made.policy.fingerprint
     assert replace(made, partitions=10_000).share.limits.memory == 4 << 20
+
+
+def test_a_run_in_the_middle_of_a_batch_is_taken_as_if_it_were_alone() -> None:
+    event = b'{"ts":1700000000,"uid":"%s","host":"h","n":%d}'
+    good = [event % (b"abc"[at : at + 1], at) for at in range(3)]
+    messages = MessageBatch(
+        [(0, 7, b"bad", None), (1, 3, good[0], b"k"), (1, 4, b"{", None), (1, 5, good[1], None),
+         (1, 9, good[2], b""), (0, 8, None, None)],
+    )  # fmt: skip
+    assert messages.runs() == [(0, 0, 1), (1, 1, 5), (0, 5, 6)]
+    assert [messages.first_at(1, 5, offset) for offset in (0, 4, 6, 10)] == [1, 2, 4, 5]
+    assert [messages.key(number) for number in (1, 3, 4)] == [b"k", None, b""]
+    partition = recipe(z=2, keep=["n"]).partition(1, begin=3, decided=3)
+    left = partition.take(messages, 1, 5, None)
+    assert left is not None
+    assert (left.places, len(left)) == ([3, 4], 2)
+    assert [json.loads(record)["n"] for record in left.records] == [1, 2]
+    assert left.keys == [b"h", b"h"]
+    assert [(place, kind) for place, kind, _ in left.troubles] == [(2, "cut-off")]
+    assert left.bytes_in == sum(map(len, good)) + 1
+    assert left.bytes_out == sum(map(len, left.records))
+    assert partition.position == 10
+    for start, end in ((0, 7), (4, 3)):
+        with pytest.raises(IndexError):
+            partition.take(messages, start, end, None)
+    with pytest.raises(IndexError):
+        messages.offset(6)
+
+
+def test_what_is_left_unchanged_is_all_of_it() -> None:
+    left = Left.unchanged(MessageBatch([(0, 1, b"one", b"k"), (0, 2, None, None)]))
+    assert (left.records, left.keys, left.places) == ([b"one", b""], [None, None], [0, 1])
+    assert (len(left), left.bytes_in, left.bytes_out) == (2, 3, 3)

@@ -128,8 +128,8 @@ def main(brokers: str, group: str, source: str, to: str, name: Any, pace: str, *
     def from_the_beginning(_: Any, partitions: list[TopicPartition]) -> None:
         for each in partitions:
             each.offset = 0
-            if reader is not None:
-                reader.attend(each.partition)
+        if reader is not None:
+            reader.attend([each.partition for each in partitions])
         (consumer.incremental_assign if clients.is_cooperative else consumer.assign)(partitions)
 
     consumer.subscribe([source], on_assign=from_the_beginning)

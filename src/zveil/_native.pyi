@@ -714,8 +714,8 @@ class KafkaReader:
     def __new__(
         cls, client: KafkaClient, topic: str, *, headers: bool = False, timestamps: bool = False
     ) -> KafkaReader: ...
-    def attend(self, partition: int) -> None:
-        """Have the messages of a partition come here; to be said before it is assigned."""
+    def attend(self, partitions: Sequence[int]) -> None:
+        """Have the messages of these partitions come here; to be said before they are assigned."""
 
     def batch(self, wait_s: float, most: int) -> MessageBatch | None:
         """Wait for a message, and take what has come with it; None if there was none.

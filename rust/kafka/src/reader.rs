@@ -3,10 +3,14 @@
 use crate::Error;
 use crate::batch::{Batch, Header, Message};
 use crate::client::Client;
-use crate::library::{Headers, Library, PARTITION_EOF, Queue, RawMessage, library};
+use crate::library::{Handle, Headers, Library, PARTITION_EOF, Queue, RawMessage, library};
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So often it is seen to that messages come where they are waited for.
+const SEEN_TO: Duration = Duration::from_millis(10);
 
 /// What of messages is taken beside values and keys.
 #[derive(Clone, Copy, Default)]
@@ -22,11 +26,21 @@ pub struct Reader {
     queue: *mut Queue,
     topic: CString,
     wanted: Wanted,
-    /// Where the client puts what it hands over.
-    scratch: Mutex<Vec<*mut RawMessage>>,
+    inner: Mutex<Inner>,
 }
 
-// SAFETY: the queue may be used from any thread, as may what is scratch; it is used under the client's lock.
+#[derive(Default)]
+struct Inner {
+    /// The partitions whose messages are to come here.
+    attended: Vec<i32>,
+    /// When that was last seen to.
+    seen_to: Option<Instant>,
+    /// Where the client puts what it hands over.
+    scratch: Vec<*mut RawMessage>,
+}
+
+// SAFETY: the queue may be used from any thread, and is used under the client's lock; what is in scratch is written anew
+// before it is read.
 unsafe impl Send for Reader {}
 unsafe impl Sync for Reader {}
 
@@ -43,35 +57,64 @@ impl Reader {
         }
         held.keep_queue(queue);
         drop(held);
-        Ok(Self { client, library, queue, topic, wanted, scratch: Mutex::new(Vec::new()) })
+        Ok(Self { client, library, queue, topic, wanted, inner: Mutex::default() })
     }
 
-    /// Has the messages of a partition come here: to be said before it is read.
-    pub fn attend(&self, partition: i32) -> Result<(), Error> {
+    /// Has the messages of these partitions come here, and of no others: to be said before they are read.
+    pub fn attend(&self, partitions: Vec<i32>) -> Result<(), Error> {
         let (_held, handle) = self.client.open()?;
-        // SAFETY: an open client, a name that ends, queues of this client; what was asked for is given back.
-        unsafe {
-            let own = (self.library.queue_get_partition)(handle, self.topic.as_ptr(), partition);
-            if own.is_null() {
-                return Err(Error::Unknown("a partition of that number"));
+        let mut inner = self.inner();
+        inner.attended = partitions;
+        self.forward(handle, &mut inner)
+    }
+
+    /// Leads the queues of all partitions to that of the reader, with what is in them.
+    ///
+    /// A partition that is set to another place, or was given away and comes back, has lost its way here when
+    /// it is read again, some time later; and nobody tells. Until it is led anew its messages wait in its own queue.
+    fn forward(&self, handle: *mut Handle, inner: &mut Inner) -> Result<(), Error> {
+        for partition in &inner.attended {
+            // SAFETY: an open client, a name that ends, queues of this client; what was asked for is given back.
+            unsafe {
+                let topic = self.topic.as_ptr();
+                let own = (self.library.queue_get_partition)(handle, topic, *partition);
+                if own.is_null() {
+                    return Err(Error::Unknown("a partition of that number"));
+                }
+                (self.library.queue_forward)(own, self.queue);
+                (self.library.queue_destroy)(own);
             }
-            (self.library.queue_forward)(own, self.queue);
-            (self.library.queue_destroy)(own);
         }
+        inner.seen_to = Some(Instant::now());
         Ok(())
     }
 
     /// Waits for a message, and takes what has come with it; `None` if there was none.
-    pub fn batch(&self, wait_ms: i32, most: usize) -> Result<Option<Batch>, Error> {
-        let (_held, _) = self.client.open()?;
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn batch(&self, wait: Duration, most: usize) -> Result<Option<Batch>, Error> {
+        let (_held, handle) = self.client.open()?;
+        let mut inner = self.inner();
+        let until = Instant::now() + wait;
+        let first = loop {
+            let now = Instant::now();
+            if inner.seen_to.is_none_or(|before| now >= before + SEEN_TO) {
+                self.forward(handle, &mut inner)?;
+            }
+            let wait_ms =
+                until.saturating_duration_since(now).min(SEEN_TO).as_micros().div_ceil(1000);
+            let wait_ms = c_int::try_from(wait_ms).unwrap_or(0);
+            // SAFETY: a queue of an open client.
+            let first = unsafe { (self.library.consume_queue)(self.queue, wait_ms) };
+            if !first.is_null() {
+                break first;
+            }
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+        };
+        let scratch = &mut inner.scratch;
         scratch.clear();
         scratch.resize(most.max(1), null_mut());
-        // SAFETY: a queue of an open client.
-        scratch[0] = unsafe { (self.library.consume_queue)(self.queue, wait_ms) };
-        if scratch[0].is_null() {
-            return Ok(None);
-        }
+        scratch[0] = first;
         // From here on its age counts.
         let mut batch = Batch::default();
         let rest = &mut scratch[1..];
@@ -144,6 +187,12 @@ impl Reader {
             }
         }
         found
+    }
+}
+
+impl Reader {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

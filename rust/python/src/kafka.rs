@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use zveil_kafka::{Client, Error, Header, Outgoing, QUEUE_FULL, Reader, Sent, Wanted, Writer};
 
 fn failure(error: Error) -> PyErr {
@@ -45,13 +46,14 @@ impl KafkaReader {
         Reader::new(Arc::clone(&client.0), topic, wanted).map(Self).map_err(failure)
     }
 
-    fn attend(&self, partition: i32) -> PyResult<()> {
-        self.0.attend(partition).map_err(failure)
+    fn attend(&self, partitions: Vec<i32>) -> PyResult<()> {
+        self.0.attend(partitions).map_err(failure)
     }
 
     fn batch(&self, py: Python<'_>, wait_s: f64, most: usize) -> PyResult<Option<MessageBatch>> {
-        let wait_ms = (wait_s * 1e3).clamp(0.0, f64::from(i32::MAX)).ceil() as i32;
-        let batch = py.detach(|| self.0.batch(wait_ms, most)).map_err(failure)?;
+        let wait = Duration::try_from_secs_f64(wait_s)
+            .map_err(|_| PyValueError::new_err("wait_s: expected seconds, 0 or more"))?;
+        let batch = py.detach(|| self.0.batch(wait, most)).map_err(failure)?;
         Ok(batch.map(MessageBatch))
     }
 }

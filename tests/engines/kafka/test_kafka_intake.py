@@ -1,11 +1,11 @@
 """What is taken of a batch while partitions come and go, with a client that does as it is told."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 
+from zveil._native import MessageBatch
 from zveil.engines.kafka.assignment import Assignment
 from zveil.engines.kafka.client import KafkaFailure
 from zveil.engines.kafka.intake import Intake
@@ -19,23 +19,28 @@ POLICY = Policy.of(
 )  # fmt: skip
 
 
+Row = tuple[int, int, bytes | None, bytes | None]
+
+
 class Told:
-    """A client that hands over what it was given, and lets something happen meanwhile."""
+    """A client, and what reads its messages: hands over what it was given."""
 
     def __init__(self) -> None:
-        self.first: Message | None = None
-        self.rest: list[Message] = []
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.word: Message | None = None
+        self.came = MessageBatch([])
         self.offset, self.mark = 6, "zveil1 2"
         self.errors: list[int] = []
+        self.attended: list[int] = []
         self.assigned: list[dict[int, int]] = []
 
     def poll(self, _: float) -> Message | None:
-        return self.first
+        return self.word
 
-    def consume(self, _: int, __: float) -> list[Message]:
-        self.meanwhile()
-        return self.rest
+    def batch(self, _: float, __: int) -> MessageBatch:
+        return self.came
+
+    def attend(self, numbers: list[int]) -> None:
+        self.attended = numbers
 
     def committed(self, asked: list[TopicPartition], timeout: float) -> list[Any]:
         assert timeout > 0
@@ -49,6 +54,8 @@ class Told:
         return 0, 10
 
     def assign(self, at: list[TopicPartition]) -> None:
+        # Or some of their messages would come past the one who takes them.
+        assert {each.partition for each in at} <= set(self.attended)
         self.assigned.append({each.partition: each.offset for each in at})
 
 
@@ -73,24 +80,27 @@ def offsets(client: Told) -> Offsets:
 
 @pytest.fixture
 def held(client: Told, offsets: Offsets) -> Assignment:
-    made = Assignment(client, offsets, Recipe(policy=POLICY, partitions=2), is_cooperative=False)
+    recipe = Recipe(policy=POLICY, partitions=2)
+    made = Assignment(client, client, offsets, recipe, is_cooperative=False)  # type: ignore[arg-type]
     made.come([TopicPartition("in", 0), TopicPartition("in", 1)])
     return made
 
 
-def messages(number: int, *offsets: int) -> list[Message]:
-    return [Message(topic="in", partition=number, offset=each, value=b"") for each in offsets]
+def messages(number: int, *offsets: int) -> list[Row]:
+    return [(number, each, b"", None) for each in offsets]
 
 
-def taken(client: Told, held: Assignment, came: list[Message]) -> list[tuple[int, list[int]]]:
+def taken(
+    client: Told, held: Assignment, came: list[Row], **told: Any
+) -> list[tuple[int, list[int]]]:
     """Give the offsets that are taken of each partition, run by run."""
-    client.first, *client.rest = came
-    intake = Intake(client, held, "in", most=100, report=lambda _: None)
+    client.came = MessageBatch(came, **told)
+    intake = Intake(client, client, held, "in", most=100, report=lambda _: None)  # type: ignore[arg-type]
     batch = intake.batch(0)
-    assert batch is not None
+    assert batch is client.came
     found = []
-    for partition, run in intake.runs(batch):
-        at = [message.offset() or 0 for message in run]
+    for partition, start, end in intake.runs(batch):
+        at = [batch.offset(number) for number in range(start, end)]
         partition.position = at[-1] + 1
         found.append((partition.number, at))
     return found
@@ -121,51 +131,53 @@ def test_what_was_taken_before_is_passed_over(client: Told, held: Assignment) ->
     assert taken(client, held, messages(1, 3, 4)) == []
 
 
-def test_nothing_is_taken_of_a_partition_that_was_lost_and_given_anew_meanwhile(
-    client: Told, held: Assignment
-) -> None:
-    assert taken(client, held, messages(1, 2, 3, 4, 5, 6)) == [(1, [2, 3, 4, 5]), (1, [6])]
-
-    def lost_and_found() -> None:
-        held.go([TopicPartition("in", 1)], is_lost=True)
-        held.come([TopicPartition("in", 1)])
-
-    client.meanwhile = lost_and_found
-    # These were on their way to gates that are gone: new ones have seen nothing yet.
-    assert taken(client, held, [*messages(1, 7, 8)]) == []
-    assert held.held[1].position == 2
-    assert client.assigned[-1][1] == 2
-    client.meanwhile = lambda: None
-    assert taken(client, held, messages(1, 2, 6, 7)) == [(1, [2]), (1, [6, 7])]
-
-
 def test_one_that_comes_back_as_it_was_is_read_again_from_there(
     client: Told, held: Assignment
 ) -> None:
     assert taken(client, held, messages(1, 2, 3, 4, 5, 6, 7)) == [(1, [2, 3, 4, 5]), (1, [6, 7])]
-    client.offset = 8
-    before = held.held[1]
-
-    def gone_and_back() -> None:
-        held.go([TopicPartition("in", 1)])
-        held.come([TopicPartition("in", 1)])
-
-    client.meanwhile = gone_and_back
-    # What was fetched twice is decided once.
-    assert taken(client, held, [*messages(1, 8, 9), *messages(1, 8, 9)]) == []
+    client.offset, before = 8, held.held[1]
+    held.go([TopicPartition("in", 1)])
+    held.come([TopicPartition("in", 1)])
     assert held.held[1] is before
     assert client.assigned[-1][1] == 8
-    client.meanwhile = lambda: None
     assert taken(client, held, messages(1, 8, 9)) == [(1, [8, 9])]
+    # One that was lost has to see its past again.
+    held.go([TopicPartition("in", 1)], is_lost=True)
+    held.come([TopicPartition("in", 1)])
+    assert held.held[1] is not before
+    assert client.assigned[-1][1] == 2
 
 
 def test_an_end_is_told_with_the_marks_before_it(client: Told, held: Assignment) -> None:
-    end = Message(topic="in", partition=0, offset=10, error=KafkaError(KafkaError._PARTITION_EOF))
-    assert taken(client, held, [*messages(0, 6, 7), end]) == [(0, [6, 7])]
+    assert taken(client, held, messages(0, 6, 7), ends=[(0, 10)]) == [(0, [6, 7])]
     assert held.held[0].is_at_end
     assert held.lags() == {0: 0, 1: 4}
     # They are no messages: what is committed stays where it was.
     assert held.held[0].position == 8
+
+
+def test_what_is_wrong_is_told_or_ends_it(client: Told, held: Assignment) -> None:
+    told: list[str] = []
+    intake = Intake(client, client, held, "in", most=100, report=told.append)  # type: ignore[arg-type]
+    client.came = MessageBatch([], errors=[(6, "no leader")])
+    client.word = Message(topic="in", error=KafkaError(KafkaError._TRANSPORT))
+    intake.batch(0)
+    assert [words.split(":")[0] for words in told] == ["kafka", "kafka"]
+    assert "no leader" in told[1]
+    client.came = MessageBatch([], errors=[(KafkaError.OFFSET_OUT_OF_RANGE, "gone")])
+    with pytest.raises(KafkaFailure, match="in: gone"):
+        intake.batch(0)
+
+
+def test_what_comes_past_the_reader_comes_again(client: Told, held: Assignment) -> None:
+    assert taken(client, held, messages(0, 2, 3)) == [(0, [2, 3])]
+    client.word = Message(topic="in", partition=0, offset=4, value=b"")
+    assert taken(client, held, messages(1, 2)) == [(1, [2])]
+    assert client.assigned[1:] == [{0: 4, 1: 2}]
+    # Of a partition that has gone, nothing is wanted.
+    client.word = Message(topic="in", partition=7, offset=4, value=b"")
+    assert taken(client, held, messages(1, 3)) == [(1, [3])]
+    assert len(client.assigned) == 2
 
 
 def test_a_group_that_is_not_told_how_far_it_is_has_not_decided_nothing(

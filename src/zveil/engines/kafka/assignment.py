@@ -75,7 +75,13 @@ class Assignment:
         gone = [self.held.pop(number) for number in numbers if number in self.held]
         kept = [] if is_lost else [each for each in gone if not each.is_newer]
         self._gone |= {each.number: each for each in kept}
+        self._reader.attend(sorted(self.held))
         return [each for each in gone if each not in kept]
+
+    def reread(self, number: int) -> None:
+        """Have a partition read again from where it stands."""
+        if number in self.held:
+            self._read([self.held[number]])
 
     def aborted(self, *, is_all: bool = False) -> None:
         """Take note that what was decided since the last commit is not kept."""
@@ -140,8 +146,7 @@ class Assignment:
         # Where not single ones are given out, all that are held are said again.
         said = partitions if self._is_cooperative else list(self.held.values())
         at = [self._offsets.at(each.number, each.position) for each in said]
-        for each in said:
-            self._reader.attend(each.number)
+        self._reader.attend(sorted(self.held))
         if not self._is_cooperative:
             self._consumer.assign(at)
         else:

@@ -64,9 +64,11 @@ class Intake:
         word = self._consumer.poll(0 if self._held.held else wait_s)
         if word is not None:
             error = word.error()
-            if error is None:
-                raise KafkaFailure(f"{self._topic}: a message came past those that are decided")
-            self._wrong(error.code(), error.str())
+            if error is not None:
+                self._wrong(error.code(), error.str())
+            else:
+                # It is not where messages are taken from: then all behind it have to come again.
+                self._held.reread(word.partition())
         batch = self._reader.batch(wait_s, self._most)
         for code, words in () if batch is None else batch.errors:
             self._wrong(code, words)
