@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// So often it is seen to that messages come where they are waited for.
 const SEEN_TO: Duration = Duration::from_millis(10);
 
+/// Nobody waits for longer.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// What of messages is taken beside values and keys.
 #[derive(Clone, Copy, Default)]
 pub struct Wanted {
@@ -93,7 +96,7 @@ impl Reader {
     pub fn batch(&self, wait: Duration, most: usize) -> Result<Option<Batch>, Error> {
         let (_held, handle) = self.client.open()?;
         let mut inner = self.inner();
-        let until = Instant::now() + wait;
+        let until = Instant::now() + wait.min(LONGEST);
         let first = loop {
             let now = Instant::now();
             if inner.seen_to.is_none_or(|before| now >= before + SEEN_TO) {

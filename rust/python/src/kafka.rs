@@ -1,13 +1,15 @@
 //! `zveil._native.KafkaClient` and what reads and writes with it; documented in `_native.pyi`.
 
 use crate::message_batch::MessageBatch;
-use crate::messages::Left;
+use crate::messages::{Left, Record};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use zveil_kafka::{Client, Error, Header, Outgoing, QUEUE_FULL, Reader, Sent, Wanted, Writer};
+use zveil_kafka::{
+    Batch, Client, Error, Header, Outgoing, QUEUE_FULL, Reader, Sent, Wanted, Writer,
+};
 
 fn failure(error: Error) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
@@ -123,18 +125,21 @@ impl KafkaWriter {
 }
 
 impl KafkaWriter {
+    /// A record as it leaves, with the key that goes with it.
+    fn outgoing<'a>(&self, record: &Record<'a>, source: &'a Batch) -> Outgoing<'a> {
+        let message = || source.get(record.place);
+        let value = record.value.or_else(|| message().and_then(|message| message.value));
+        let key = match self.key {
+            Key::Released => record.key,
+            Key::Nothing => None,
+            Key::Source => message().and_then(|message| message.key),
+        };
+        Outgoing { value, key }
+    }
+
     fn send_plain(&self, left: &Left, start: usize) -> Result<Sent, Error> {
         let source = left.messages();
-        self.writer.send(left.records().skip(start).map(|record| {
-            let message = || source.get(record.place);
-            let value = record.value.or_else(|| message().and_then(|message| message.value));
-            let key = match self.key {
-                Key::Released => record.key,
-                Key::Nothing => None,
-                Key::Source => message().and_then(|message| message.key),
-            };
-            Outgoing { value, key }
-        }))
+        self.writer.send(left.records().skip(start).map(|record| self.outgoing(&record, source)))
     }
 
     fn send_with(&self, left: &Left, start: usize, sent_ms: Option<i64>) -> Result<Sent, Error> {
@@ -145,18 +150,11 @@ impl KafkaWriter {
         };
         let mut count = 0;
         for record in left.records().skip(start) {
-            let message = source.get(record.place);
-            let value = record.value.or_else(|| message.and_then(|message| message.value));
-            let key = match self.key {
-                Key::Released => record.key,
-                Key::Nothing => None,
-                Key::Source => message.and_then(|message| message.key),
-            };
-            let own = message.map(|message| message.timestamp_ms).filter(|ms| *ms >= 0);
-            let timestamp_ms = if self.timestamps { own } else { sent_ms };
+            let own = || source.get(record.place).map(|message| message.timestamp_ms);
+            let timestamp_ms = if self.timestamps { own().filter(|ms| *ms >= 0) } else { sent_ms };
             let headers = source.headers(record.place).iter().filter(leaves);
-            let record = Outgoing { value, key };
-            if let Some(code) = self.writer.send_with(record, timestamp_ms, headers)? {
+            let outgoing = self.outgoing(&record, source);
+            if let Some(code) = self.writer.send_with(outgoing, timestamp_ms, headers)? {
                 return Ok(Sent { count, refused: Some(code) });
             }
             count += 1;

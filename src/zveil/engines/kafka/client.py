@@ -204,9 +204,10 @@ def _made(make: Callable[..., Any], settings: dict[str, Any], report: Report) ->
     settings = settings | {_PLUGINS: ";".join(filter(None, plugins))}
     try:
         KafkaClient.load(confluent_kafka.cimpl.__file__)
-        client = make(settings | {"error_cb": _errors(report)}, logger=logger)
     except RuntimeError as error:
         raise KafkaFailure(f"{error}; {_INSTEAD}") from None
+    try:
+        client = make(settings | {"error_cb": _errors(report)}, logger=logger)
     except confluent_kafka.KafkaException as error:
         # The library tells which setting it is, and its value: that may be a secret.
         words = str(error.args[0].str())

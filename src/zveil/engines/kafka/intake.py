@@ -69,7 +69,7 @@ class Intake:
             else:
                 # It is not where messages are taken from: then all behind it have to come again.
                 self._held.reread(word.partition())
-        batch = self._reader.batch(wait_s, self._most)
+        batch = self._reader.batch(wait_s if self._held.held else 0, self._most)
         for code, words in () if batch is None else batch.errors:
             self._wrong(code, words)
         return batch
