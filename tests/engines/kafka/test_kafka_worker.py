@@ -53,14 +53,16 @@ def test_nothing_leaves_but_what_the_policy_names(group: Callable[..., Group]) -
 
 def test_what_is_kept_on_purpose_leaves_with_its_record(group: Callable[..., Group]) -> None:
     made = group()
-    headers = [("who", b"ada"), ("trace", b"1")]
-    sent(made, crowd("a.example"), key=b"mine", headers=headers, timestamp=1234)
-    once(made, "--message-key", "source", "--keep-header", "trace", "--keep-timestamp")
+    # One name may come several times, with nothing in it, or with no value at all.
+    kept = [("trace", b"1"), ("träger", b"x"), ("trace", b""), ("trace", None)]
+    sent(made, crowd("a.example"), key=b"mine", headers=[("who", b"ada"), *kept], timestamp=1234)
+    names = ("--keep-header", "trace", "--keep-header", "träger")
+    once(made, "--message-key", "source", *names, "--keep-timestamp")
     found = read(made.bootstrap, made.to)
     assert len(found) == 2
     for message in found:
         assert message.key() == b"mine"
-        assert message.headers() == [("trace", b"1")]
+        assert message.headers() == kept
         assert message.timestamp() == (1, 1234)
 
 
@@ -171,6 +173,19 @@ def test_a_topic_that_is_rekeyed_is_decided_as_one_stream(
     assert account["left"] == 400 - 2 * 5
     rekey.close()
     worker.close()
+
+
+def test_a_rekeyed_topic_has_all_that_the_old_one_had(group: Callable[..., Group]) -> None:
+    rule = ("--time", "ts", "--user", "uid", "--attribute", "host")
+    made = group(1, options=rule, command=("kafka", "rekey"))
+    values, headers = crowd("a.example"), [("who", b"ada"), ("none", None)]
+    sent(made, values, key=b"the old one", headers=headers, timestamp=1234)
+    once(made)
+    found = read(made.bootstrap, made.to)
+    assert [message.value() for message in found] == list(values)
+    for message in found:
+        assert (message.key(), message.headers()) == (b"a.example", headers)
+        assert message.timestamp() == (1, 1234)
 
 
 def test_records_with_several_attributes_are_split(group: Callable[..., Group]) -> None:
