@@ -1,7 +1,10 @@
 //! `zveil._native.Gate`: the core's gate behind a lock. Its documentation is in `_native.pyi`.
 
-use crate::columns::{Import, column, unsupported};
+use crate::columns::{Import, column};
 use crate::failure::Failure;
+use crate::levels::{held, listed, values};
+use crate::saved::Saved;
+use crate::settings;
 use crate::times::{self, Scale};
 use crate::values::{Held, utf8};
 use arrow_array::ArrayRef;
@@ -10,24 +13,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use zveil_core::{
-    Column, Error, NoiseSettings, Resettled, Role, Rule, Secret, Settings, VEILED, Value,
-};
+use zveil_core::{Column, Resettled, Role, Secret, Settings, VEILED, Value};
 
 #[pyclass(frozen, subclass, module = "zveil._native")]
 pub(crate) struct Gate {
     inner: Mutex<zveil_core::Gate>,
     scale: Scale,
-}
-
-/// A gate read from a snapshot, waiting to be adopted, and the note that lay beside it.
-#[pyclass(frozen, module = "zveil._native")]
-pub(crate) struct Saved {
-    gate: Mutex<Option<zveil_core::Gate>>,
-    #[pyo3(get)]
-    note: Py<PyBytes>,
-    #[pyo3(get)]
-    max_future_ns: Option<i64>,
 }
 
 impl Gate {
@@ -66,7 +57,7 @@ impl Gate {
 
     /// One that was loaded; its times are nanoseconds.
     pub(crate) fn loaded(gate: zveil_core::Gate) -> Self {
-        let scale = Scale { unit: 1, beyond: beyond(gate.settings().max_future) };
+        let scale = Scale { unit: 1, beyond: settings::beyond(gate.settings().max_future) };
         Self { inner: Mutex::new(gate), scale }
     }
 
@@ -134,30 +125,20 @@ impl Gate {
         noise_period_ns: Option<i64>,
         key: Option<[u8; 32]>,
     ) -> PyResult<Self> {
-        let rule = match (rule, fixed_level) {
-            ("fall-through", None) => Rule::FallThrough,
-            ("authors", None) => Rule::Authors,
-            ("fixed", Some(level)) => Rule::Fixed(level),
-            _ => {
-                return Err(PyValueError::new_err(
-                    "rule: expected 'fall-through', 'authors', or 'fixed' with a fixed_level",
-                ));
-            }
-        };
         let settings = Settings {
             z,
             z_max,
             window: window_ns,
             lateness: lateness_ns,
             max_future: max_future_ns,
-            rule,
+            rule: settings::rule(rule, fixed_level)?,
             memory_limit,
             threads,
-            noise: (noise > 0).then_some(NoiseSettings { most: noise, period: noise_period_ns }),
+            noise: settings::noise(noise, noise_period_ns),
         };
         let secret = key.map_or_else(Secret::random, |key| Ok(Secret::new(key)));
         let gate = zveil_core::Gate::new(settings, secret.map_err(Failure::from)?);
-        let scale = Scale { unit: unit_ns, beyond: beyond(max_future_ns) };
+        let scale = Scale { unit: unit_ns, beyond: settings::beyond(max_future_ns) };
         Ok(Self { inner: Mutex::new(gate.map_err(Failure::from)?), scale })
     }
 
@@ -388,24 +369,7 @@ impl Gate {
     #[pyo3(name = "_settings")]
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let settings = self.lock(py)?.settings().clone();
-        let found = PyDict::new(py);
-        found.set_item("z", settings.z)?;
-        found.set_item("z_max", settings.z_max)?;
-        found.set_item("window_ns", settings.window)?;
-        found.set_item("lateness_ns", settings.lateness)?;
-        found.set_item("max_future_ns", settings.max_future)?;
-        let (rule, level) = match settings.rule {
-            Rule::FallThrough => ("fall-through", None),
-            Rule::Authors => ("authors", None),
-            Rule::Fixed(level) => ("fixed", Some(level)),
-        };
-        found.set_item("rule", rule)?;
-        found.set_item("fixed_level", level)?;
-        found.set_item("memory_limit", settings.memory_limit)?;
-        found.set_item("threads", settings.threads)?;
-        found.set_item("noise", settings.noise.map_or(0, |noise| noise.most))?;
-        found.set_item("noise_period_ns", settings.noise.and_then(|noise| noise.period))?;
-        Ok(found)
+        settings::told(py, &settings)
     }
 
     #[pyo3(name = "_counts", signature = (entries))]
@@ -414,19 +378,7 @@ impl Gate {
             Ok(gate) => Ok(if entries { gate.stats() } else { gate.counts() }),
             Err(_) => Err(Failure::Broken),
         })?;
-        let found = PyDict::new(py);
-        found.set_item("observed", stats.observed)?;
-        found.set_item("released", stats.released)?;
-        found.set_item("veiled", stats.observed - stats.released)?;
-        found.set_item("late", stats.late)?;
-        found.set_item("future", stats.future)?;
-        found.set_item("invalid", stats.invalid)?;
-        found.set_item("refused", stats.refused)?;
-        found.set_item("attributes", stats.attributes)?;
-        found.set_item("entries", stats.entries)?;
-        found.set_item("bytes", stats.bytes)?;
-        found.set_item("clock_ns", stats.clock)?;
-        Ok(found)
+        settings::counted(py, &stats)
     }
 
     #[pyo3(name = "_resettle")]
@@ -447,7 +399,7 @@ impl Gate {
             lateness: lateness_ns,
             max_future: max_future_ns,
             memory_limit,
-            noise: (noise > 0).then_some(NoiseSettings { most: noise, period: noise_period_ns }),
+            noise: settings::noise(noise, noise_period_ns),
         };
         Ok(self.lock(py)?.resettle(&told).map_err(Failure::from)?)
     }
@@ -475,10 +427,7 @@ impl Gate {
 
     #[pyo3(name = "_adopt")]
     fn adopt(&self, py: Python<'_>, saved: &Saved) -> PyResult<()> {
-        let taken = saved.gate.lock().map_err(|_| Failure::Broken)?.take();
-        let Some(gate) = taken else {
-            return Err(PyValueError::new_err("saved: was adopted before"));
-        };
+        let gate = saved.take()?;
         *self.lock(py)? = gate;
         Ok(())
     }
@@ -497,55 +446,4 @@ impl Gate {
         })?;
         Ok(())
     }
-}
-
-/// What becomes of times past the year 2262, by whether the future is refused.
-fn beyond(max_future: Option<i64>) -> i64 {
-    if max_future.is_some() { i64::MAX } else { times::NONE }
-}
-
-pub(crate) fn listed<'py>(levels: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    levels.extract().map_err(|_| {
-        let got = levels.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-        unsupported("levels", "a list of levels, coarsest first", &got)
-    })
-}
-
-pub(crate) fn held<'a, 'py>(levels: &'a [Bound<'py, PyAny>]) -> PyResult<Vec<Held<'a, 'py>>> {
-    levels.iter().map(|level| Held::new(level, Role::Attribute)).collect()
-}
-
-pub(crate) fn values<'a>(held: &'a [Held<'_, '_>]) -> PyResult<Vec<Option<Value<'a>>>> {
-    held.iter().map(|level| level.value(Role::Attribute)).collect()
-}
-
-#[pyfunction]
-pub(crate) fn open_snapshot(
-    py: Python<'_>,
-    path: PathBuf,
-    key: [u8; 32],
-    threads: usize,
-) -> PyResult<Saved> {
-    let secret = Secret::new(key);
-    let opened = py.detach(|| zveil_core::Gate::restore(&path, &secret, threads));
-    saved(py, opened)
-}
-
-#[pyfunction]
-pub(crate) fn open_bytes(
-    py: Python<'_>,
-    bytes: &[u8],
-    key: [u8; 32],
-    threads: usize,
-) -> PyResult<Saved> {
-    let secret = Secret::new(key);
-    let opened = py.detach(|| zveil_core::Gate::of_bytes(bytes, &secret, threads));
-    saved(py, opened)
-}
-
-fn saved(py: Python<'_>, opened: Result<(zveil_core::Gate, Vec<u8>), Error>) -> PyResult<Saved> {
-    let (gate, note) = opened.map_err(Failure::from)?;
-    let max_future_ns = gate.settings().max_future;
-    let note = PyBytes::new(py, &note).unbind();
-    Ok(Saved { gate: Mutex::new(Some(gate)), note, max_future_ns })
 }

@@ -2,7 +2,8 @@
 
 use crate::columns::{Import, column};
 use crate::failure::Failure;
-use crate::gate::{Gate, held, listed, values};
+use crate::gate::Gate;
+use crate::levels::{held, listed, values};
 use crate::times;
 use crate::values::Held;
 use pyo3::IntoPyObjectExt;
