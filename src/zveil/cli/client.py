@@ -184,8 +184,10 @@ class Client:
             max_message=size_bytes(self.max_message, "max-message"),
         )
 
-    def worker(self, recipe: Recipe, leaving: Leaving, *, is_keyed: bool = True) -> Worker:
-        """Make the worker."""
+    def worker(
+        self, recipe: Recipe, leaving: Leaving, *, silent: bool, is_keyed: bool = True
+    ) -> Worker:
+        """Make the worker; a silent one tells only what is wrong."""
         from zveil.engines.kafka.offsets import Topic
         from zveil.engines.kafka.worker import Worker
 
@@ -199,6 +201,7 @@ class Client:
             every_s=self.every_s,
             once=self.once,
             is_keyed=is_keyed,
+            tell=None if silent else say,
         )
 
 

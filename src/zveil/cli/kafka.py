@@ -108,7 +108,7 @@ def kafka(
             timestamp=keep_timestamp,
             step_ns=policy.time.step_ns,
         )
-        worker = client.worker(recipe, leaving)
+        worker = client.worker(recipe, leaving, silent=quiet or as_json)
         if metrics is not None:
             from zveil.cli.export import exporting
 

@@ -64,5 +64,5 @@ def rekey(
         made = client.recipe(policy, bytes(32), None)
         recipe = KeyRecipe(**{name: getattr(made, name) for name in made.__dataclass_fields__})
         leaving = Leaving(headers=None, timestamp=True)
-        worker = client.worker(recipe, leaving, is_keyed=False)
+        worker = client.worker(recipe, leaving, silent=quiet or as_json, is_keyed=False)
     raise SystemExit(watch(worker, once=client.once, quiet=quiet, as_json=as_json))

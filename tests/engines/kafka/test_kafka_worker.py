@@ -247,6 +247,26 @@ def test_settings_of_the_client_are_passed_through(
     assert SASL_PASSWORD not in logged_in.running[0].said()
 
 
+def test_a_worker_says_which_partitions_it_has(group: Callable[..., Group]) -> None:
+    made = group(3, telling=())
+    one = made.start()
+    made.until(lambda: f"{made.source}: 3 of 3 partitions on this worker: 0-2\n" in one.said())
+    two = made.start()
+    shares = [
+        f"2 of 3 partitions on this worker: {numbers}\n" for numbers in ("0-1", "1-2", "0, 2")
+    ]
+    made.until(lambda: any(share in one.said() + two.said() for share in shares))
+    # More workers than partitions: the rest wait, and say so.
+    rest = [made.start() for _ in range(2)]
+    waits = f"{made.source}: none of 3 partitions is on this worker, which waits for one\n"
+    made.until(lambda: any(waits in each.said() for each in rest))
+    for each in made.running:
+        each.end()
+    silent = group(3, telling=("-q",)).start("--once")
+    silent.ended()
+    assert silent.said() == ""
+
+
 def test_the_figures_are_served_with_the_lag(group: Callable[..., Group]) -> None:
     stream, made = Stream.drawn(9, 1000, 2), group(2)
     # Transactions leave marks at the ends of partitions, which are nothing to be decided.

@@ -97,6 +97,7 @@ class Group:
     folder: Path
     options: Sequence[str] = RULE
     command: Sequence[str] = ("kafka",)
+    telling: Sequence[str] = ("--json",)
     running: list["Worker"] = field(default_factory=list)
     _left: list[AdminClient] = field(default_factory=list)
 
@@ -112,7 +113,7 @@ class Group:
             process = subprocess.Popen(
                 [
                     program, *self.command, "--brokers", self.bootstrap, "--from", self.source,
-                    "--to", self.to, "--group", self.name, "--json", *self.options,
+                    "--to", self.to, "--group", self.name, *self.telling, *self.options,
                     "--set", "consumer.session.timeout.ms=3000",
                     "--set", "consumer.heartbeat.interval.ms=300", *more,
                 ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from zveil._native import KafkaReader
@@ -102,6 +102,14 @@ class Assignment:
         self._read(anew)
         return old
 
+    def share(self) -> str:
+        """Say which partitions there are, of how many."""
+        # There may be more of them by now than when the worker started.
+        count = max(self._recipe.partitions, 1 + max(self.held, default=0))
+        if not self.held:
+            return f"none of {count:,} partitions is on this worker, which waits for one"
+        return f"{len(self.held):,} of {count:,} partitions on this worker: {_spelled(self.held)}"
+
     @property
     def has_newer(self) -> bool:
         """Whether there is something to rewind."""
@@ -153,6 +161,17 @@ class Assignment:
             if not is_new:
                 self._consumer.incremental_unassign(at)
             self._consumer.incremental_assign(at)
+
+
+def _spelled(numbers: Iterable[int]) -> str:
+    """Spell numbers in their order, those behind each other as first and last."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
 
 
 def _goes_on(kept: Partition, committed: int) -> bool:

@@ -44,6 +44,8 @@ class Worker:
         The topic is meant to be keyed by attribute: it is told where it is not.
     report
         Is told what is worth knowing: never a value, a key or an id.
+    tell
+        Is told which partitions this worker has; nobody by default.
     """
 
     def __init__(
@@ -58,10 +60,13 @@ class Worker:
         every_s: float | None = None,
         once: bool = False,
         is_keyed: bool = True,
+        tell: Report | None = None,
     ) -> None:
         self._topic = topic.name
         self._once = once
         self._report = report
+        self._tell = tell
+        self._share = ""
         self._is_asked = False
         self._is_over = False
         self._is_refused = False
@@ -138,9 +143,17 @@ class Worker:
         now = time.monotonic()
         if now >= self._next_tick:
             self._next_tick = now + _TICK_S
-            self.account.lags = self._held.lags()
-            if self._keying is not None:
-                self._keying.warn()
+            self._look()
+
+    def _look(self) -> None:
+        """See how it goes, and say what is new."""
+        self.account.lags = self._held.lags()
+        if self._keying is not None:
+            self._keying.warn()
+        share = self._held.share()
+        if self._tell is not None and share != self._share:
+            self._share = share
+            self._tell(f"{self._topic}: {share}")
 
     def _take(self, batch: MessageBatch) -> None:
         try:
