@@ -36,7 +36,7 @@ def test_from_the_first_event_to_a_server_that_is_gone(tabs: Any) -> None:
         assert service.url in command
         subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True)
         expect(more(page, "In, a second")).to_have_text("1 in all")
-        assert not page.get_by_text("No events yet").is_visible()
+        expect(page.get_by_text("No events yet")).not_to_be_visible()
 
         # Two users are enough here: of 40 that come, 39 are released, the one before counts too.
         service.post(events(40))
@@ -58,7 +58,7 @@ def test_from_the_first_event_to_a_server_that_is_gone(tabs: Any) -> None:
         tab.check()
         assert service.end() == 0
         expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
-        assert page.locator(".page").evaluate("(each) => getComputedStyle(each).opacity") < "1"
+        expect(page.locator(".page")).not_to_have_css("opacity", "1")
         # The browser goes on trying, and saying so, for as long as the page is open.
         tab.close()
         tab.said.clear()
