@@ -51,11 +51,17 @@ def main() -> int:
             out=options.out,
             is_whole=not options.quick and set(options.only) == set(ENGINES),
             folder=HERE / "runs",
-            versions=lambda: {"kafka": broker_version(), "pyspark": spark.version()},
+            versions=partial(versions, options.only),
         )
     except (jars.MissingError, FileNotFoundError) as error:
         print(f"bench-engines: {error}", file=sys.stderr)
         return 1
+
+
+def versions(names: Sequence[str]) -> dict[str, str]:
+    """Give the versions of engines that this environment does not have itself."""
+    asked = {"kafka": ("kafka", broker_version), "spark": ("pyspark", spark.version)}
+    return {asked[name][0]: asked[name][1]() for name in names if name in asked}
 
 
 def broker_version() -> str:

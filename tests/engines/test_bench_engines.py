@@ -36,3 +36,11 @@ def test_a_quick_run_measures_everything_and_judges_nothing(tmp_path: Path) -> N
                for engine, cases in places.items() for place in cases}  # fmt: skip
     assert shown == wanted
     assert sorted(BENCHMARK.glob("runs/*")) == before
+
+
+def test_one_engine_does_not_need_the_environments_of_others() -> None:
+    program = "import run; print(*run.versions(['kafka']))"
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=BENCHMARK, capture_output=True, text=True
+    )
+    assert (told.stdout, told.stderr) == ("kafka\n", "")
