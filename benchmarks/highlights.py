@@ -1,4 +1,4 @@
-"""What the kept runs come to, in a few lines: the best known of all that is measured.
+"""What the kept runs come to, in a few lines: one for each kind of peer.
 
 usage: python benchmarks/highlights.py
 
@@ -55,10 +55,10 @@ NATIVE = (
         "NDJSON through pipes", "cat | cat", is_faster=False),
 )  # fmt: skip
 ENGINES = (
-    Row("`zveil kafka`, exactly once", "the same in Python",
+    Row("`zveil kafka --throughput`, exactly once", "the same in Python",
         "Kafka, one worker", "the same in Python", case="exactly-once, throughput"),
     Row("`zveil flink`", "Flink's operators in Python",
-        "Flink, one core", "PyFlink's own operator", case="throughput"),
+        "Flink, one core", "PyFlink's own operator"),
 )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ pub(crate) fn beyond(max_future: Option<i64>) -> i64 {
     if max_future.is_some() { i64::MAX } else { times::NONE }
 }
 
+/// The settings, by the names that Python has for them.
 pub(crate) fn told<'py>(py: Python<'py>, settings: &Settings) -> PyResult<Bound<'py, PyDict>> {
     let (rule, level) = match settings.rule {
         Rule::FallThrough => ("fall-through", None),
@@ -49,6 +50,7 @@ pub(crate) fn told<'py>(py: Python<'py>, settings: &Settings) -> PyResult<Bound<
     Ok(found)
 }
 
+/// The same of the counts.
 pub(crate) fn counted<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("observed", stats.observed)?;

@@ -61,7 +61,7 @@ def _spoken(summary: Summary, flow: Flow) -> str:
     if summary.ended == "signal":
         text = [text[0].removesuffix("\nended early: signal")]
     text.append(
-        f"{flow.commits:,} commits, {flow.aborts:,} aborted transactions, {flow.moves:,} moves of "
-        f"partitions, {flow.replayed:,} messages replayed"
+        f"commits: {flow.commits:,}, aborted transactions: {flow.aborts:,}, moves of partitions: "
+        f"{flow.moves:,}, messages replayed: {flow.replayed:,}"
     )
     return "\n".join(text)
